@@ -1,0 +1,4 @@
+"""One module a subcommand; only argument parsing lives here.
+
+Nothing imports this package.
+"""

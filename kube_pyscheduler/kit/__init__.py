@@ -1,0 +1,4 @@
+"""Helpers that know no Kubernetes: clocks, backoff, heaps, supervised tasks.
+
+Nothing here may mention a pod, a node or an API server. Everybody may import it.
+"""
