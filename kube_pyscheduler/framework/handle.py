@@ -1,0 +1,70 @@
+"""What plugins may reach, by phase: what is illegal in a phase is not on its handle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kube_pyscheduler.framework.listers import Listers
+
+if TYPE_CHECKING:
+    from kube_pyscheduler.columns.pod_info import PodInfo
+    from kube_pyscheduler.framework.status import Status
+    from kube_pyscheduler.objects.pod import Pod
+
+
+class Nominator(Protocol):
+    """Pods that were promised a node."""
+
+    def nominated_on(self, node: str) -> list[PodInfo]:
+        """The pods promised ``node``."""
+
+    def nodes(self) -> list[str]:
+        """Nodes with promises."""
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit holds."""
+
+    pod: Pod
+
+    def allow(self, plugin: str) -> None:
+        """This plugin is content; the pod goes on when all are."""
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Give the pod up."""
+
+
+class SchedulingHandle(Protocol):
+    """For the scheduling cycle: no I/O, no waiting."""
+
+    nominator: Nominator
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """The held pod with this uid."""
+
+    def waiting_pods(self) -> list[WaitingPod]:
+        """All held pods."""
+
+    def activate(self, pods: list[Pod]) -> None:
+        """Move waiting pods to activeQ when this cycle ends well."""
+
+
+class BindingHandle(Protocol):
+    """For the binding cycle and for refreshes: may call the API and wait."""
+
+    listers: Listers
+
+    async def bind(self, pod: Pod, node: str) -> Status | None:
+        """Post the Binding, and find out what became of it. None is success."""
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
+        """Merge-patch an object, or its status. Raises what the port raises."""
+
+    async def until(
+        self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float
+    ) -> bool:
+        """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` seconds."""
+
+    def now(self) -> float:
+        """Monotonic seconds."""

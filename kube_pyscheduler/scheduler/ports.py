@@ -1,0 +1,114 @@
+"""What the scheduler needs of the world, as abstract ports.
+
+The daemon wires them to an API server and to Prometheus; tools and tests provide them in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from kube_pyscheduler.objects.pod import Pod
+
+
+class BindOutcome(Enum):
+    """What became of a Binding, after the pod was read back where the answer left a doubt."""
+
+    BOUND = "bound"
+    """The pod is on the node we asked for."""
+    BOUND_ELSEWHERE = "bound elsewhere"
+    """Somebody else put it on another node."""
+    GONE = "gone"
+    """The pod does not exist any more, is being deleted, or is another one of the same name."""
+    GATED = "gated"
+    """The pod has scheduling gates (again)."""
+    FAILED = "failed"
+    """Not bound, for the reason given; trying again later may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindResult:
+    outcome: BindOutcome
+    message: str = ""
+
+
+class Binder(Protocol):
+    async def bind(self, pod: Pod, node: str) -> BindResult:
+        """Post the Binding with the pod's uid and find out what became of it. Never posts blindly twice; raises
+        nothing but cancellation."""
+
+
+class StatusWriter(Protocol):
+    """Merged per pod, sent in the background; nobody waits for it."""
+
+    def patch_status(
+        self,
+        pod: Pod,
+        *,
+        reason: str | None = None,
+        message: str = "",
+        nominated_node: str | None = None,
+        observed_generation: int | None = None,
+    ) -> None:
+        """Set the PodScheduled condition to False with ``reason`` and ``message`` (where a reason is given), and
+        ``status.nominatedNodeName`` (where not None; "" clears it). What would change nothing is not sent."""
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone or bound: drop what was not sent yet."""
+
+
+class EventSink(Protocol):
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        """Tell the pod's readers. ``type_``: Normal or Warning. Never blocks, never fails."""
+
+
+class Observer(Protocol):
+    """Where measurements go. Durations are seconds. Called on the hot path: must be cheap."""
+
+    def attempt(self, profile: str, result: str, seconds: float) -> None:
+        """One attempt ended: ``scheduled``, ``unschedulable`` or ``error``."""
+
+    def algorithm(self, seconds: float) -> None:
+        """Filtering, scoring and PostFilter of one attempt."""
+
+    def extension_point(self, profile: str, point: str, status: str, seconds: float) -> None:
+        """All plugins of one extension point."""
+
+    def plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        """One plugin at one extension point; sampled."""
+
+    def scheduled(self, attempts: int, sli_seconds: float | None, flushed: bool) -> None:
+        """A pod was bound after so many attempts, so long after its first one became possible."""
+
+    def queue_incoming(self, queue: str, event: str, count: int = 1) -> None:
+        """Pods entered ``active``, ``backoff`` or ``unschedulable`` because of ``event``."""
+
+    def hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """A QueueingHint was asked; ``hint`` is Queue, QueueSkip or Error."""
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """A cluster event was dealt with."""
+
+    def permit_wait(self, result: str, seconds: float) -> None:
+        """A pod left Permit."""
+
+    def preemption(self, victims: int) -> None:
+        """A preemption was carried out."""
+
+    def conflict(self, kind: str) -> None:
+        """A foreign decision collided with ours: ``bound_elsewhere`` or ``over_allocatable``."""
+
+    def lost_pod(self) -> None:
+        """A pending pod of ours was in no queue and was taken in again."""
+
+
+class NullObserver:
+    """Measures nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _ignore
+
+
+def _ignore(*_args: object, **_kwargs: object) -> None:
+    return None
