@@ -1,0 +1,22 @@
+"""What every handler needs of the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kube_pyscheduler.devserver.http.watching import Watch
+from kube_pyscheduler.devserver.registry import Registry
+from kube_pyscheduler.devserver.resources import ResourceTable
+from kube_pyscheduler.devserver.store import Store
+
+
+@dataclass(slots=True)
+class Context:
+    """One server's parts and its open watches."""
+
+    store: Store
+    table: ResourceTable
+    registry: Registry
+    bookmark_seconds: float = 60.0
+    """Time between bookmarks of a watch; the real server sends one about every minute."""
+    watches: set[Watch] = field(default_factory=set)
