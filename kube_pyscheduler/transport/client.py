@@ -1,0 +1,71 @@
+"""Sends requests: limits their rate, retries what may be retried, turns refusals into errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.transport import errors
+from kube_pyscheduler.transport.limiter import TokenBucket
+from kube_pyscheduler.transport.requests import Request
+from kube_pyscheduler.transport.session import Reply, Session
+from kube_pyscheduler.transport.watch import WatchStream
+
+DEADLINE: Final = 30.0
+"""Seconds for an ordinary request and its retries, from the moment the rate limit lets it go."""
+
+
+class Client:
+    """A way to an API server with a rate limit of its own. Several clients may share a session.
+
+    A request is sent again when the answer is 429 with Retry-After (the server refused to look at it) or, if it is
+    idempotent, 5xx with Retry-After. Everything else is the caller's to decide: only it knows what a second try does.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        limiter: TokenBucket | None = None,
+        clock: Clock | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._session = session
+        self._limiter = limiter
+        self._clock = clock or RealClock()
+        self._sleep = sleep
+
+    async def send(self, request: Request, *, deadline: float = DEADLINE) -> bytes:
+        """The body of a 2xx answer, as it came. Raises APIError for any other answer, NetworkError for none."""
+        if self._limiter is not None:
+            await self._limiter.wait()
+        end = self._clock.monotonic() + deadline
+        reply = await self._session.request(request, deadline)
+        while reply.status >= 300:
+            wait, now = reply.retry_after, self._clock.monotonic()
+            if wait is None or now + wait >= end or not _may_repeat(request, reply):
+                raise errors.from_body(reply.status, reply.body, retry_after=wait)
+            await self._sleep(wait)
+            if self._limiter is not None:
+                await self._limiter.wait()
+            reply = await self._session.request(request, max(end - self._clock.monotonic(), 0.1))
+        return reply.body
+
+    async def open_watch(self, request: Request, *, idle: float) -> WatchStream:
+        """The stream that answers a watch; it breaks after ``idle`` silent seconds. Raises as ``send``, never retries."""
+        if self._limiter is not None:
+            await self._limiter.wait()
+        stream = await self._session.stream(request, idle)
+        if stream.status < 300:
+            return WatchStream(stream)
+        try:
+            reply = await stream.read_all()
+        finally:
+            stream.close()
+        raise errors.from_body(reply.status, reply.body, retry_after=reply.retry_after)
+
+
+def _may_repeat(request: Request, reply: Reply) -> bool:
+    return reply.status == 429 or (reply.status >= 500 and request.idempotent)
