@@ -1,0 +1,214 @@
+"""Profile: a scheduler name and the plugins that decide for it, immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from kube_pyscheduler.config.errors import ConfigError, Problems
+from kube_pyscheduler.config.load import ProfileConfig
+from kube_pyscheduler.config.merge import ALL, PluginUse, PointPlugins
+from kube_pyscheduler.framework.cluster_event import EventRegistration
+from kube_pyscheduler.framework.interfaces import (
+    MAX_NODE_SCORE,
+    Bind,
+    Filter,
+    NodeFilter,
+    NodeScore,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Refreshing,
+    Reserve,
+    Score,
+)
+from kube_pyscheduler.framework.registry import Registry
+
+MAX_TOTAL_SCORE = 2**63 - 1
+"""Source: MaxTotalScore in kube-scheduler/framework/interface.go."""
+
+EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
+    "preEnqueue": (PreEnqueue,),
+    "queueSort": (QueueSort,),
+    "preFilter": (PreFilter,),
+    "filter": (NodeFilter, Filter),
+    "postFilter": (PostFilter,),
+    "preScore": (PreScore,),
+    "score": (NodeScore, Score),
+    "reserve": (Reserve,),
+    "permit": (Permit,),
+    "preBind": (PreBind,),
+    "bind": (Bind,),
+    "postBind": (PostBind,),
+    "placementGenerate": (),
+    "placementScore": (),
+}
+"""Extension point → classes that serve it. Nothing serves the placement points: their gate is off in v1.36."""
+
+_REFUSING = (PreEnqueue, PreFilter, NodeFilter, Filter, Reserve, Permit)
+"""Plugins that can refuse a pod, so that events matter to them. Source: shouldHaveEnqueueExtensions in
+pkg/scheduler/framework/runtime/framework.go."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Plugins by extension point, each tuple in the order they run.
+
+    ``score``: plugins with their weights.
+    ``events``: what may help a pod that a plugin refused, by plugin; an empty tuple means that any event may.
+    ``percentage_of_nodes_to_score``: 0 is all.
+    """
+
+    name: str
+    pre_enqueue: tuple[PreEnqueue, ...]
+    queue_sort: QueueSort
+    pre_filter: tuple[PreFilter, ...]
+    filter: tuple[NodeFilter | Filter, ...]
+    post_filter: tuple[PostFilter, ...]
+    pre_score: tuple[PreScore, ...]
+    score: tuple[tuple[NodeScore | Score, int], ...]
+    reserve: tuple[Reserve, ...]
+    permit: tuple[Permit, ...]
+    pre_bind: tuple[PreBind, ...]
+    bind: tuple[Bind, ...]
+    post_bind: tuple[PostBind, ...]
+    refreshing: tuple[Refreshing, ...]
+    events: Mapping[str, tuple[EventRegistration, ...]]
+    percentage_of_nodes_to_score: int = 0
+
+
+def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
+    """Makes the plugins and lists them by extension point. Raises ConfigError with all that is wrong."""
+    problems = Problems()
+    plugins = _make_plugins(config, registry, problems)
+    problems.raise_if_any()
+    points = {
+        point: _expand(point, config.points[point], config.points["multiPoint"].enabled, plugins, problems)
+        for point in EXTENSION_POINTS
+    }
+    if len(points["queueSort"]) != 1:
+        why = f"exactly one queue sort plugin is needed, but there are {len(points['queueSort'])}"
+        problems.add(f"{config.path}.plugins.queueSort", why)
+    if not points["bind"]:
+        problems.add(f"{config.path}.plugins.bind", "at least one bind plugin is needed")
+    weights = _weights(points["score"], config, problems)
+    problems.raise_if_any()
+
+    def at(point: str) -> Any:
+        return tuple(plugins[name] for name in points[point])
+
+    return Profile(
+        name=config.scheduler_name,
+        pre_enqueue=at("preEnqueue"),
+        queue_sort=at("queueSort")[0],
+        pre_filter=at("preFilter"),
+        filter=at("filter"),
+        post_filter=at("postFilter"),
+        pre_score=at("preScore"),
+        score=tuple((cast("NodeScore | Score", plugins[name]), weights[name]) for name in points["score"]),
+        reserve=at("reserve"),
+        permit=at("permit"),
+        pre_bind=at("preBind"),
+        bind=at("bind"),
+        post_bind=at("postBind"),
+        refreshing=tuple(plugin for plugin in plugins.values() if isinstance(plugin, Refreshing)),
+        events={name: tuple(plugin.events()) for name, plugin in plugins.items() if isinstance(plugin, _REFUSING)},
+        percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+    )
+
+
+def build_profiles(configs: Iterable[ProfileConfig], registry: Registry) -> dict[str, Profile]:
+    """By scheduler name. Raises ConfigError, with the problems of all profiles."""
+    problems = Problems()
+    profiles: dict[str, Profile] = {}
+    for config in configs:
+        try:
+            profile = build_profile(config, registry)
+        except ConfigError as error:
+            problems.found.extend(error.problems)
+            continue
+        first = next(iter(profiles.values()), profile)
+        if profile.queue_sort.name != first.queue_sort.name:
+            problems.add(f"{config.path}.plugins.queueSort", "must be the same for all profiles")
+        profiles[profile.name] = profile
+    problems.raise_if_any()
+    return profiles
+
+
+def _make_plugins(config: ProfileConfig, registry: Registry, problems: Problems) -> dict[str, Plugin]:
+    """One instance of every plugin that is enabled somewhere."""
+    plugins: dict[str, Plugin] = {}
+    failed: set[str] = set()
+    for point, point_plugins in config.points.items():
+        for use in point_plugins.enabled:
+            if use.name in plugins or use.name in failed:
+                continue
+            factory = registry.get(use.name)
+            if factory is None:
+                problems.add(use.path or f"{config.path}.plugins.{point}", f'plugin "{use.name}" is not registered')
+                continue
+            try:
+                plugins[use.name] = factory(config.args.get(use.name))
+            except (ValueError, TypeError) as error:
+                failed.add(use.name)
+                problems.add(f"{config.path}.pluginConfig", f'initializing plugin "{use.name}": {error}')
+    return plugins
+
+
+def _expand(
+    point: str,
+    own: PointPlugins,
+    multi_point: Sequence[PluginUse],
+    plugins: Mapping[str, Plugin],
+    problems: Problems,
+) -> list[str]:
+    """Names of the plugins of one extension point, in order: those that override what multiPoint brings, the rest of
+    multiPoint, the rest of the point's own.
+
+    Source: updatePluginList and expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go."""
+    classes = EXTENSION_POINTS[point]
+    enabled: dict[str, PluginUse] = {}
+    for use in own.enabled:
+        if not isinstance(plugins[use.name], classes):
+            problems.add(use.path, f'plugin "{use.name}" does not implement {point}')
+        elif use.name in enabled:
+            problems.add(use.path, f'plugin "{use.name}" is enabled twice')
+        enabled[use.name] = use
+    if ALL in own.disabled:
+        return list(enabled)
+    brought: dict[str, PluginUse] = {}
+    overridden: set[str] = set()
+    for use in multi_point:
+        if not isinstance(plugins[use.name], classes) or use.name in own.disabled:
+            continue
+        if use.name in enabled:
+            overridden.add(use.name)
+        elif use.name in brought:
+            problems.add(use.path, f'plugin "{use.name}" is enabled twice')
+        else:
+            brought[use.name] = use
+    return [
+        *(name for name in enabled if name in overridden),
+        *brought,
+        *(name for name in enabled if name not in overridden),
+    ]
+
+
+def _weights(names: Sequence[str], config: ProfileConfig, problems: Problems) -> dict[str, int]:
+    """What a score is multiplied by: as given under ``score``, else under ``multiPoint``, else 1.
+
+    Source: getValidScoreWeights in pkg/scheduler/framework/runtime/framework.go."""
+    given: dict[str, int] = {}
+    for use in (*config.points["score"].enabled, *config.points["multiPoint"].enabled):
+        given.setdefault(use.name, use.weight or 1)
+    weights = {name: given[name] for name in names}
+    if sum(weights.values()) * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
+        problems.add(f"{config.path}.plugins.score", "the total score could overflow")
+    return weights
