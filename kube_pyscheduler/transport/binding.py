@@ -10,7 +10,7 @@ from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, ServerError
+from kube_pyscheduler.transport.errors import Conflict, NetworkError, ServerError
 
 LOOKS: Final = 5
 """How often the pod is looked at after a lost answer before its fate is reported as unknown."""

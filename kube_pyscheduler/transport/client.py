@@ -54,7 +54,7 @@ class Client:
         return reply.body
 
     async def open_watch(self, request: Request, *, idle: float) -> WatchStream:
-        """The stream that answers a watch; it breaks after ``idle`` silent seconds. Raises as ``send``, never retries."""
+        """The stream that answers a watch; ``idle`` seconds of silence break it. Raises as ``send``, never retries."""
         if self._limiter is not None:
             await self._limiter.wait()
         stream = await self._session.stream(request, idle)

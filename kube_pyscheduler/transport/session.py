@@ -81,7 +81,7 @@ class Session:
         return Reply(response.status, body, _retry_after(response.headers.get("Retry-After")))
 
     async def stream(self, request: Request, idle: float) -> Stream:
-        """Send and return the open response; it breaks when nothing arrives for ``idle`` seconds. Raises NetworkError."""
+        """Send and return the open response; ``idle`` seconds of silence break it. Raises NetworkError."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle)
         return Stream(await self._send(request, timeout))
 
