@@ -11,7 +11,6 @@ from kube_pyscheduler.config.load import ProfileConfig
 from kube_pyscheduler.config.merge import ALL, PluginUse, PointPlugins
 from kube_pyscheduler.framework.cluster_event import EventRegistration
 from kube_pyscheduler.framework.interfaces import (
-    MAX_NODE_SCORE,
     Bind,
     Filter,
     NodeFilter,
@@ -30,9 +29,6 @@ from kube_pyscheduler.framework.interfaces import (
     Score,
 )
 from kube_pyscheduler.framework.registry import Registry
-
-MAX_TOTAL_SCORE = 2**63 - 1
-"""Source: MaxTotalScore in kube-scheduler/framework/interface.go."""
 
 EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preEnqueue": (PreEnqueue,),
@@ -98,8 +94,8 @@ def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
         problems.add(f"{config.path}.plugins.queueSort", why)
     if not points["bind"]:
         problems.add(f"{config.path}.plugins.bind", "at least one bind plugin is needed")
-    weights = _weights(points["score"], config, problems)
     problems.raise_if_any()
+    weights = _weights(points["score"], config)
 
     def at(point: str) -> Any:
         return tuple(plugins[name] for name in points[point])
@@ -201,14 +197,11 @@ def _expand(
     ]
 
 
-def _weights(names: Sequence[str], config: ProfileConfig, problems: Problems) -> dict[str, int]:
+def _weights(names: Sequence[str], config: ProfileConfig) -> dict[str, int]:
     """What a score is multiplied by: as given under ``score``, else under ``multiPoint``, else 1.
 
     Source: getValidScoreWeights in pkg/scheduler/framework/runtime/framework.go."""
     given: dict[str, int] = {}
     for use in (*config.points["score"].enabled, *config.points["multiPoint"].enabled):
         given.setdefault(use.name, use.weight or 1)
-    weights = {name: given[name] for name in names}
-    if sum(weights.values()) * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
-        problems.add(f"{config.path}.plugins.score", "the total score could overflow")
-    return weights
+    return {name: given[name] for name in names}
