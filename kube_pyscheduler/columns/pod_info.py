@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from kube_pyscheduler.columns.vocabulary import Vocabulary
 from kube_pyscheduler.objects.pod import Pod
-from kube_pyscheduler.objects.pod_requests import Amounts, non_missing_defaults, pod_requests
+from kube_pyscheduler.objects.pod_requests import (
+    DEFAULT_NON_MISSING,
+    Amounts,
+    non_missing_defaults,
+    pod_requests,
+)
 from kube_pyscheduler.objects.quantity import to_milli, to_units
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
@@ -47,7 +52,7 @@ def is_extended_resource(name: str) -> bool:
 
 
 def column_amounts(amounts: Amounts, resources: Vocabulary[str]) -> dict[int, int]:
-    """Milli-unit amounts as resource row → column value (milli for CPU, whole units otherwise), unknown names dropped."""
+    """Milli-unit amounts as resource row → column value (milli for CPU, else whole units), unknown names dropped."""
     columns: dict[int, int] = {}
     for name, amount in amounts.items():
         if name == "cpu":
@@ -58,19 +63,27 @@ def column_amounts(amounts: Amounts, resources: Vocabulary[str]) -> dict[int, in
 
 
 class PodInfo:
-    """A pod as the scheduler handles it. Immutable in effect; derived values are computed on first use and kept.
+    """A pod as the scheduler handles it. Immutable in effect; derived values are computed on first use and kept."""
 
-    ``signature`` is where the engine keeps the pod's signature for its profile.
-    """
-
-    __slots__ = ("_charge", "_host_ports", "_request", "pod", "signature")
+    __slots__ = ("_charge", "_charged_columns", "_host_ports", "_request", "_scored_request", "pod")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.signature: object | None = None
         self._request: Amounts | None = None
         self._charge: tuple[Amounts, int, int] | None = None
+        self._charged_columns: tuple[Vocabulary[str], dict[int, int]] | None = None
+        self._scored_request: tuple[tuple[str, int], ...] | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
+
+    def on_node(self, pod: Pod) -> PodInfo:
+        """The same pod with ``spec.nodeName``: what was computed stays."""
+        info = PodInfo(pod)
+        info._request = self._request
+        info._scored_request = self._scored_request
+        info._charge = self._charge
+        info._charged_columns = self._charged_columns
+        info._host_ports = self._host_ports
+        return info
 
     @property
     def uid(self) -> str:
@@ -88,6 +101,18 @@ class PodInfo:
         return self._request
 
     @property
+    def scored_request(self) -> tuple[tuple[str, int], ...]:
+        """(resource, milli-units) as scoring sees the request: containers that name no CPU or no memory count as 100m
+        and 200Mi, whether or not there are pod-level requests.
+
+        Source: calculatePodResourceRequest in pkg/scheduler/framework/plugins/noderesources.
+        """
+        if self._scored_request is None:
+            amounts = pod_requests(self.pod, use_status=True, defaults=DEFAULT_NON_MISSING)
+            self._scored_request = tuple(sorted(amounts.items()))
+        return self._scored_request
+
+    @property
     def charge(self) -> tuple[Amounts, int, int]:
         """What the pod takes of a node: (amounts in milli-units, milli-CPU for scoring, bytes for scoring).
 
@@ -103,6 +128,13 @@ class PodInfo:
                 to_units(non_zero.get("memory", 0)),
             )
         return self._charge
+
+    def charged_columns(self, resources: Vocabulary[str]) -> dict[int, int]:
+        """The amounts of ``charge`` as resource row → column value, without zeros."""
+        if self._charged_columns is None or self._charged_columns[0] is not resources:
+            columns = column_amounts(self.charge[0], resources)
+            self._charged_columns = (resources, {row: amount for row, amount in columns.items() if amount})
+        return self._charged_columns[1]
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kube_pyscheduler.columns.arrays import Ids
-from numpy.typing import NDArray
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V", bound=np.generic)

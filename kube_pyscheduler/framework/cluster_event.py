@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum, auto
 from typing import TYPE_CHECKING, Any
@@ -124,15 +124,19 @@ event's outcome. If it raises, the pod is queued."""
 
 @dataclass(frozen=True, slots=True)
 class EventRegistration:
-    """An event that may help pods refused by a plugin. Without a hint it always may."""
+    """An event that may help pods refused by a plugin. Without a hint it always may.
+
+    ``fragment``: what of a waiting pod the hint reads. Where it is given, pods with equal fragments get equal answers,
+    so each event is judged once for all of them; without it the hint is asked for every pod.
+    """
 
     event: ClusterEvent
     hint: Hint | None = None
+    fragment: Callable[[Pod], Hashable] | None = None
 
 
 # Events with a name of their own. Source: pkg/scheduler/framework/events.go.
-EVENT_POD_ADD = ClusterEvent(Resource.POD, Action.ADD, "PodAdd")
-EVENT_UNSCHEDULED_POD_ADD = ClusterEvent(Resource.POD, Action.ADD, "UnscheduledPodAdd")
+EVENT_UNSCHEDULED_POD_ADD = ClusterEvent(Resource.POD, Action.ADD, "UnschedulablePodAdd")
 EVENT_ASSIGNED_POD_ADD = ClusterEvent(Resource.POD, Action.ADD, "AssignedPodAdd")
 EVENT_ASSIGNED_POD_DELETE = ClusterEvent(Resource.POD, Action.DELETE, "AssignedPodDelete")
 EVENT_FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kube_pyscheduler.framework.status import Status
+from kube_pyscheduler.columns.arrays import RowIndex
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.framework.status import Code, Status
 
 NO_NODES = "no nodes available to schedule pods"
 """Source: ErrNoNodesAvailable in pkg/scheduler/schedule_one.go."""
@@ -16,32 +18,38 @@ NO_NODES = "no nodes available to schedule pods"
 class Diagnosis:
     """What was found out in one attempt that ended without a node.
 
-    ``statuses``: node name → its first refusal. ``absent``: the status of all nodes that are not in there.
-    ``pre_filter_message``: why PreFilter refused, "" when it did not.
+    ``node_count``: nodes in the cluster. ``refusals``: each status with the rows it was given for; a row is in one
+    of them at most. ``absent``: the status of all nodes in none of them. ``pre_filter_message`` and
+    ``post_filter_message``: what these points had to say, or "".
     """
 
     node_count: int
-    statuses: dict[str, Status] = field(default_factory=dict)
+    refusals: list[tuple[Status, RowIndex]] = field(default_factory=list)
     absent: Status | None = None
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     pre_filter_message: str = ""
     post_filter_message: str = ""
 
+    def refuse(self, status: Status, rows: RowIndex) -> None:
+        """Note a refusal, and whose events may lift it."""
+        self.refusals.append((status, rows))
+        self.blame(status)
+
     def blame(self, status: Status) -> None:
         """Remember whose events may help."""
-        if status.plugin and status.is_rejected:
+        if not status.plugin:
+            return
+        if status.is_rejected:
             self.unschedulable_plugins.add(status.plugin)
-            if status.code.name == "PENDING":
-                self.pending_plugins.add(status.plugin)
+        if status.code == Code.PENDING:
+            self.pending_plugins.add(status.plugin)
 
-    def status_of(self, node: str) -> Status | None:
-        """The refusal of ``node``, also when it was never tried."""
-        return self.statuses.get(node, self.absent)
-
-    def refused(self) -> Iterator[tuple[str, Status]]:
-        """Nodes that were tried, with their refusals."""
-        return iter(self.statuses.items())
+    def by_node(self, table: NodeTable) -> Iterator[tuple[str, Status]]:
+        """Nodes that were tried, with their refusals. O(nodes) Python steps: for explanations, not for cycles."""
+        for status, rows in self.refusals:
+            for row in rows.tolist():
+                yield table.names[row], status
 
     def message(self) -> str:
         """The text of the FailedScheduling event before it is cut.
@@ -53,14 +61,15 @@ class Diagnosis:
             text += f" {self.pre_filter_message}."
         else:
             counts: Counter[str] = Counter()
-            for status, nodes in Counter(self.statuses.values()).items():
+            explained = 0
+            for status, rows in self.refusals:
+                explained += len(rows)
                 for reason in status.reasons:
-                    counts[reason] += nodes
-            missing = self.node_count - len(self.statuses)
-            if missing > 0 and self.absent is not None:
+                    counts[reason] += len(rows)
+            if explained < self.node_count and self.absent is not None:
                 for reason in self.absent.reasons:
-                    counts[reason] += missing
-            # Upstream sorts the finished phrases, so "10 …" comes before "2 …".
+                    counts[reason] += self.node_count - explained
+            # The finished phrases are sorted, as upstream does: "10 …" comes before "2 …".
             phrases = sorted(f"{count} {reason}" for reason, count in counts.items())
             if phrases:
                 text += f" {', '.join(phrases)}."

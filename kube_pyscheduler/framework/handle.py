@@ -61,10 +61,8 @@ class BindingHandle(Protocol):
     async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
         """Merge-patch an object, or its status. Raises what the port raises."""
 
-    async def until(
-        self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float
-    ) -> bool:
-        """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` seconds."""
+    async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
+        """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
 
     def now(self) -> float:
         """Monotonic seconds."""

@@ -71,7 +71,7 @@ class CycleContext:
 class PreEnqueue(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Before a pod enters activeQ. None lets it in; a refusal keeps it out until one of ``events`` says otherwise."""
+        """Before a pod enters activeQ. None lets it in; a refusal keeps it out until one of ``events`` helps."""
 
 
 class QueueSort(Plugin):
@@ -102,6 +102,9 @@ class FilterKernel(ABC):
     reads_usage: bool = True
     """Whether the answers change when pods come and go on a row, not just with its Node object."""
 
+    may_fail: bool = False
+    """Whether a refusal may be an error, which fails the whole attempt."""
+
     statuses: tuple[Status, ...] = ()
     """The refusal that code ``i + 1`` stands for. Kernels with other rules override ``explain``."""
 
@@ -109,9 +112,12 @@ class FilterKernel(ABC):
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         """uint8[len(rows)]: 0 where the pod fits, else a code of this kernel's own."""
 
-    def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[Status]:
-        """The statuses of refused rows, in order; ``codes`` are the answers ``codes`` gave for them."""
-        return [self.statuses[code - 1] for code in codes.tolist()]
+    def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
+        """The statuses of refused rows, each with the rows it is for; ``codes`` are what ``codes`` gave for them.
+
+        O(rows), with one Python step a distinct status.
+        """
+        return [(self.statuses[code - 1], rows[codes == code]) for code in np.unique(codes).tolist()]
 
     def is_stale(self, table: NodeTable) -> bool:
         """Whether something besides the rows changed so that all of them must be judged by a new kernel."""

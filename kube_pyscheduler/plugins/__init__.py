@@ -1,4 +1,36 @@
-"""The in-tree plugins, one folder each; ``plugins/__init__.py`` holds the only list of them.
+"""The in-tree plugins, one module or folder each; ``IN_TREE`` is the only list of them.
 
 Plugins know nothing of each other; what two share moves down to ``columns``. Only wiring imports this package.
 """
+
+from __future__ import annotations
+
+from kube_pyscheduler.framework.registry import Registry
+from kube_pyscheduler.plugins.default_binder import DefaultBinder
+from kube_pyscheduler.plugins.image_locality import ImageLocality
+from kube_pyscheduler.plugins.node_affinity import NodeAffinity
+from kube_pyscheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from kube_pyscheduler.plugins.node_name import NodeName
+from kube_pyscheduler.plugins.node_ports import NodePorts
+from kube_pyscheduler.plugins.node_resources.balanced import NodeResourcesBalancedAllocation
+from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
+from kube_pyscheduler.plugins.node_unschedulable import NodeUnschedulable
+from kube_pyscheduler.plugins.priority_sort import PrioritySort
+from kube_pyscheduler.plugins.scheduling_gates import SchedulingGates
+from kube_pyscheduler.plugins.taint_toleration import TaintToleration
+
+IN_TREE: Registry = {
+    "SchedulingGates": lambda _args: SchedulingGates(),
+    "PrioritySort": lambda _args: PrioritySort(),
+    "NodeUnschedulable": lambda _args: NodeUnschedulable(),
+    "NodeName": lambda _args: NodeName(),
+    "TaintToleration": lambda _args: TaintToleration(),
+    "NodeAffinity": NodeAffinity,
+    "NodePorts": lambda _args: NodePorts(),
+    "NodeResourcesFit": NodeResourcesFit,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+    "ImageLocality": lambda _args: ImageLocality(),
+    "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),
+    "DefaultBinder": lambda _args: DefaultBinder(),
+}
+"""Plugin name → factory."""

@@ -1,0 +1,39 @@
+"""Host ports in use, by protocol and port."""
+
+from __future__ import annotations
+
+from kube_pyscheduler.columns.pod_info import HostPort
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class HostPorts:
+    """(protocol, port) → row → host address → pods that use it."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+
+    def change(self, row: int, ports: tuple[HostPort, ...], sign: int) -> None:
+        """Take (+1) or give back (−1) ports on a row."""
+        for address, protocol, port in ports:
+            rows = self._used.setdefault((protocol, port), {})
+            addresses = rows.setdefault(row, {})
+            addresses[address] = addresses.get(address, 0) + sign
+            if addresses[address] <= 0:
+                del addresses[address]
+            if not addresses:
+                del rows[row]
+            if not rows:
+                del self._used[protocol, port]
+
+    def rows_using(self, protocol: str, port: int) -> dict[int, dict[str, int]]:
+        """Rows where the port is in use, with the addresses. Not to be changed."""
+        return self._used.get((protocol, port), {})
+
+
+def conflicts(address: str, used: dict[str, int]) -> bool:
+    """Whether a port wanted on ``address`` collides with its uses: the any-address collides with all.
+
+    Source: HostPortInfo.CheckConflict in kube-scheduler/framework/types.go.
+    """
+    return bool(used) and (address == ANY_ADDRESS or ANY_ADDRESS in used or address in used)

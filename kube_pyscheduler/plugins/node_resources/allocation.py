@@ -1,0 +1,231 @@
+"""How full a node will be, as scores: LeastAllocated, MostAllocated, RequestedToCapacityRatio, balance.
+
+Everything is int64 with truncation, or float64 where upstream computes in float64.
+Source: pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,most_allocated,
+requested_to_capacity_ratio,balanced_allocation}.go.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from kube_pyscheduler.columns.arrays import Floats, Ints, Mask, Rows, Scores, truncated_divide
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import CPU, MEMORY, PodInfo, is_scalar_resource
+from kube_pyscheduler.config.args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from kube_pyscheduler.framework.interfaces import MAX_NODE_SCORE, ScoreKernel
+from kube_pyscheduler.framework.status import Status, error
+from kube_pyscheduler.objects.pod_requests import Amounts
+from kube_pyscheduler.objects.quantity import to_milli, to_units
+
+MAX_CUSTOM_PRIORITY_SCORE = 10
+"""Scale of the scores in a shape. Source: MaxCustomPriorityScore in pkg/scheduler/apis/config/types.go."""
+
+
+class ScoredResource:
+    """One resource that is scored: its row, the pod's request in column units, its weight."""
+
+    __slots__ = ("request", "row", "weight")
+
+    def __init__(self, row: int, request: int, weight: int) -> None:
+        self.row = row
+        self.request = request
+        self.weight = weight
+
+
+def scored_resources(table: NodeTable, specs: Sequence[ResourceSpec], amounts: Amounts) -> list[ScoredResource]:
+    """The resources that count for a pod that asks for ``amounts`` (milli-units): scalar ones only if it asks for
+    them."""
+    scored = []
+    for spec in specs:
+        milli = amounts.get(spec.name, 0)
+        request = to_milli(milli) if spec.name == "cpu" else to_units(milli)
+        if is_scalar_resource(spec.name):
+            if request == 0:
+                continue
+        elif spec.name not in ("cpu", "memory", "ephemeral-storage"):
+            continue
+        scored.append(ScoredResource(table.resource_row(spec.name), request, spec.weight))
+    return scored
+
+
+class AllocationKernel(ScoreKernel):
+    """Weighted mean of one score a resource; resources that a node does not have are left out."""
+
+    def __init__(self, resources: Sequence[ScoredResource]) -> None:
+        self._resources = resources
+
+    @abstractmethod
+    def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
+        """int64[rows]: the score of one resource; ``capacity`` is not 0."""
+
+    def scores(self, table: NodeTable, rows: Rows) -> Scores:
+        total: Ints | None = None
+        weights: Ints | None = None
+        for resource in self._resources:
+            capacity = table.allocatable[resource.row, rows]
+            present = capacity != 0
+            allocated = _non_zero_requested(table, resource.row, rows)
+            score = self.resource_scores(allocated + resource.request, np.where(present, capacity, 1))
+            counted = self.counted(present, score)
+            weighted = np.where(counted, score * resource.weight, 0)
+            weight = np.where(counted, np.int64(resource.weight), np.int64(0))
+            total = weighted if total is None else total + weighted
+            weights = weight if weights is None else weights + weight
+        if total is None or weights is None:
+            return np.zeros(len(table.alive[rows]), dtype=np.int64)
+        return np.where(weights == 0, 0, self.mean(total, np.where(weights == 0, 1, weights)))
+
+    def counted(self, present: Mask, score: Ints) -> Mask:
+        """Where a resource takes part in the mean."""
+        return present
+
+    def mean(self, total: Ints, weights: Ints) -> Ints:
+        return truncated_divide(total, weights)
+
+
+class LeastAllocatedKernel(AllocationKernel):
+    def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
+        score = truncated_divide((capacity - requested) * MAX_NODE_SCORE, capacity)
+        return np.where(requested > capacity, 0, score)
+
+
+class MostAllocatedKernel(AllocationKernel):
+    def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
+        return truncated_divide(np.minimum(requested, capacity) * MAX_NODE_SCORE, capacity)
+
+
+class RequestedToCapacityRatioKernel(AllocationKernel):
+    """A broken line from utilisation (percent) to score."""
+
+    def __init__(self, resources: Sequence[ScoredResource], shape: Sequence[UtilizationShapePoint]) -> None:
+        super().__init__(resources)
+        scale = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
+        self._line = _tabulate([(point.utilization, point.score * scale) for point in shape])
+
+    def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
+        utilization = truncated_divide(requested * 100, capacity)
+        # A product that overflows may be anything; the line is flat beyond its ends.
+        utilization = np.where(requested > capacity, 100, np.clip(utilization, 0, 100))
+        return self._line[utilization]
+
+    def counted(self, present: Mask, score: Ints) -> Mask:
+        return present & (score > 0)
+
+    def mean(self, total: Ints, weights: Ints) -> Ints:
+        # Go's Round goes away from zero at halves; the operands are not negative.
+        return np.floor(total.astype(np.float64) / weights.astype(np.float64) + 0.5).astype(np.int64)
+
+
+def _tabulate(shape: Sequence[tuple[int, int]]) -> Ints:
+    """Score for each utilisation from 0 to 100."""
+    table = []
+    for utilization in range(101):
+        value = shape[-1][1]
+        for index, (end, score) in enumerate(shape):
+            if utilization <= end:
+                if index == 0:
+                    value = shape[0][1]
+                else:
+                    start, before = shape[index - 1]
+                    step = (score - before) * (utilization - start)
+                    width = end - start
+                    value = before + (step // width if step >= 0 else -(-step // width))
+                break
+        table.append(value)
+    return np.array(table, dtype=np.int64)
+
+
+def strategy_kernel(table: NodeTable, strategy: ScoringStrategy, pod: PodInfo) -> ScoreKernel | Status:
+    """The kernel of a scoring strategy for one pod."""
+    if not strategy.resources:
+        return error("resources not found")
+    resources = scored_resources(table, strategy.resources, dict(pod.scored_request))
+    if strategy.type == LEAST_ALLOCATED:
+        return LeastAllocatedKernel(resources)
+    if strategy.type == MOST_ALLOCATED:
+        return MostAllocatedKernel(resources)
+    ratio = strategy.requested_to_capacity_ratio
+    return RequestedToCapacityRatioKernel(resources, ratio.shape if ratio else ())
+
+
+class BalancedKernel(ScoreKernel):
+    """50 + (50 + with − without) ÷ 2, where "with" and "without" are the balance of a node after and before the pod."""
+
+    def __init__(self, resources: Sequence[ScoredResource]) -> None:
+        self._resources = resources
+
+    def scores(self, table: NodeTable, rows: Rows) -> Scores:
+        count = len(table.alive[rows])
+        with_pod, without = [], []
+        present = []
+        for resource in self._resources:
+            capacity = table.allocatable[resource.row, rows]
+            has = capacity != 0
+            allocated = table.requested[resource.row, rows]
+            divisor = np.where(has, capacity, 1).astype(np.float64)
+            present.append(has)
+            with_pod.append(_fraction(allocated + resource.request, divisor, has))
+            without.append(_fraction(allocated, divisor, has))
+        difference = _balance(with_pod, present, count) - _balance(without, present, count)
+        half = MAX_NODE_SCORE // 2
+        return half + truncated_divide(half + difference, 2)
+
+
+def _fraction(amount: Ints, capacity: Floats, present: Mask) -> Floats:
+    """Share of the capacity, at most 1; 0 where there is none."""
+    return np.where(present, np.minimum(amount.astype(np.float64) / capacity, 1.0), 0.0)
+
+
+def _balance(fractions: Sequence[Floats], present: Sequence[Mask], count: int) -> Ints:
+    """int64[rows]: (1 − standard deviation of the fractions) × 100, truncated.
+
+    Additions run in the order of the resources, as upstream's do: the last bit of a float matters here.
+    """
+    known = np.zeros(count, dtype=np.int64)
+    total = np.zeros(count, dtype=np.float64)
+    for fraction, has in zip(fractions, present, strict=True):
+        known += has
+        total = total + fraction
+    deviation = np.zeros(count, dtype=np.float64)
+    two = known == 2
+    if two.any():
+        deviation = np.where(two, _half_difference(fractions, present, count), deviation)
+    more = known > 2
+    if more.any():
+        mean = total / np.maximum(known, 1)
+        squares = np.zeros(count, dtype=np.float64)
+        for fraction, has in zip(fractions, present, strict=True):
+            squares = squares + np.where(has, (fraction - mean) * (fraction - mean), 0.0)
+        deviation = np.where(more, np.sqrt(squares / np.maximum(known, 1)), deviation)
+    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+
+
+def _half_difference(fractions: Sequence[Floats], present: Sequence[Mask], count: int) -> Floats:
+    """|first − second| ÷ 2 of the two fractions that a row has."""
+    if len(fractions) == 2:
+        return np.abs((fractions[0] - fractions[1]) / 2)
+    first = np.zeros(count, dtype=np.float64)
+    second = np.zeros(count, dtype=np.float64)
+    seen = np.zeros(count, dtype=np.int64)
+    for fraction, has in zip(fractions, present, strict=True):
+        first = np.where(has & (seen == 0), fraction, first)
+        second = np.where(has & (seen == 1), fraction, second)
+        seen += has
+    return np.abs((first - second) / 2)
+
+
+def _non_zero_requested(table: NodeTable, resource: int, rows: Rows) -> Ints:
+    """What is taken of a resource as scoring sees it: containers that ask for no CPU or memory count all the same."""
+    if resource in (CPU, MEMORY):
+        return table.nonzero_requested[resource, rows]
+    return table.requested[resource, rows]
