@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,14 @@ from kube_pyscheduler.objects.node import Node, Taint
 from kube_pyscheduler.objects.quantity import parse_list, to_units
 
 INITIAL_CAPACITY = 64
+
+
+class PodWatcher(Protocol):
+    """Something that keeps counts of the pods on rows. What-ifs do not reach it."""
+
+    def pod_added(self, row: int, info: PodInfo) -> None: ...
+
+    def pod_removed(self, row: int, info: PodInfo) -> None: ...
 
 
 class NodeTable:
@@ -60,6 +68,7 @@ class NodeTable:
         self.facts = RowLog()
         self.usage = RowLog()
         self._columns: dict[str, LabelColumn] = {}
+        self._watchers: list[PodWatcher] = []
         self._free: list[int] = []
         self._node_infos: dict[int, NodeInfo] = {}
 
@@ -106,6 +115,13 @@ class NodeTable:
     def live_rows(self) -> Ints:
         """The rows that hold a node, ascending."""
         return np.flatnonzero(self.alive[: self.high])
+
+    def watch_pods(self, watcher: PodWatcher) -> None:
+        """Tell ``watcher`` of all pods on rows: those that are there now, and every change from now on."""
+        self._watchers.append(watcher)
+        for row, pods in enumerate(self.pods):
+            for info in pods.values():
+                watcher.pod_added(row, info)
 
     # Writing: nodes
 
@@ -159,6 +175,8 @@ class NodeTable:
         self.pods[row][info.uid] = info
         self._charge(row, info, 1)
         self._wrote(row, self.usage)
+        for watcher in self._watchers:
+            watcher.pod_added(row, info)
         return row
 
     def remove_pod(self, info: PodInfo, node: str) -> None:
@@ -167,13 +185,19 @@ class NodeTable:
         del self.pods[row][info.uid]
         self._charge(row, info, -1)
         self._wrote(row, self.usage)
+        for watcher in self._watchers:
+            watcher.pod_removed(row, info)
         self._release(row)
 
     def swap_pod(self, info: PodInfo, node: str) -> None:
         """Replace a pod by a newer version of itself that charges the same. The row counts as unwritten."""
         row = self.row_of[node]
+        old = self.pods[row][info.uid]
         self.pods[row][info.uid] = info
         self._node_infos.pop(row, None)
+        for watcher in self._watchers:
+            watcher.pod_removed(row, old)
+            watcher.pod_added(row, info)
 
     @contextmanager
     def what_if(self) -> Iterator[WhatIf]:

@@ -102,13 +102,14 @@ class PodInfo:
 
     @property
     def scored_request(self) -> tuple[tuple[str, int], ...]:
-        """(resource, milli-units) as scoring sees the request: containers that name no CPU or no memory count as 100m
-        and 200Mi, whether or not there are pod-level requests.
+        """(resource, milli-units) as the scores of NodeResourcesFit see the request: containers that name no CPU or no
+        memory count as 100m and 200Mi, and pod-level requests do not count.
 
-        Source: calculatePodResourceRequest in pkg/scheduler/framework/plugins/noderesources.
+        Source: calculatePodResourceRequest in pkg/scheduler/framework/plugins/noderesources, with the options that
+        NewFit leaves at their zero values.
         """
         if self._scored_request is None:
-            amounts = pod_requests(self.pod, use_status=True, defaults=DEFAULT_NON_MISSING)
+            amounts = pod_requests(self.pod, use_status=False, defaults=DEFAULT_NON_MISSING, pod_level=False)
             self._scored_request = tuple(sorted(amounts.items()))
         return self._scored_request
 

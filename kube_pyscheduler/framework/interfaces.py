@@ -16,7 +16,7 @@ Adapters lift the first to the second; the engine only knows kernels.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -96,6 +96,14 @@ class PreFilter(Plugin):
         error ends the attempt; only UnschedulableAndUnresolvable and errors stop the PreFilters after it."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """Pods that are thought onto a row, or away from it, while that row is judged and at no other time."""
+
+    added: tuple[PodInfo, ...] = ()
+    removed: tuple[PodInfo, ...] = ()
+
+
 class FilterKernel(ABC):
     """Judges rows for one pod (or for all pods of one fragment)."""
 
@@ -111,6 +119,15 @@ class FilterKernel(ABC):
     @abstractmethod
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         """uint8[len(rows)]: 0 where the pod fits, else a code of this kernel's own."""
+
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+        """As ``codes``, in a world where each row's pods are changed as ``changes`` says while that row is judged.
+
+        The usage columns of the table are changed already, so kernels that look at nothing but their row need not
+        override this. Kernels that look at domains start from the counts they were made with and take each row's own
+        change into account: O(changed pods), never a pass over all rows a row.
+        """
+        return self.codes(table, rows)
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
         """The statuses of refused rows, each with the rows it is for; ``codes`` are what ``codes`` gave for them.

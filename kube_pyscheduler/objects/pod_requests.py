@@ -102,15 +102,18 @@ def has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
 
 
-def pod_requests(pod: Pod, *, use_status: bool, defaults: Mapping[str, int] | None = None) -> Amounts:
+def pod_requests(
+    pod: Pod, *, use_status: bool, defaults: Mapping[str, int] | None = None, pod_level: bool = True
+) -> Amounts:
     """What the pod asks for in all, in milli-units.
 
     ``use_status``: count what a resize has granted, for pods that are on a node. ``defaults``: amounts for containers
-    that do not name a resource (milli-units). Raises QuantityError for an unreadable amount.
+    that do not name a resource (milli-units). ``pod_level``: let pod-level requests replace the sum of the containers.
+    Raises QuantityError for an unreadable amount.
     """
     spec, status = pod.spec, pod.status
     total = _container_requests(pod, use_status, defaults or {})
-    if spec.resources is not None and has_pod_level_requests(pod):
+    if pod_level and spec.resources is not None and has_pod_level_requests(pod):
         wanted = parse_list(spec.resources.requests)
         effective = wanted
         if use_status and status.resources is not None:
