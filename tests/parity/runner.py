@@ -1,0 +1,82 @@
+"""All cases through one cache and one engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kube_pyscheduler.cache.cache import Cache
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.config.errors import ConfigError
+from kube_pyscheduler.config.load import load_profile
+from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.profile import Profile, build_profile
+from kube_pyscheduler.objects import kinds
+from kube_pyscheduler.objects.kinds import Kind
+from kube_pyscheduler.plugins import IN_TREE
+from tests.parity.compare import FILTER_KEYS, differences
+from tests.parity.corpus_files import Case
+from tests.parity.verdict import verdict
+from tests.parity.world import decoded, in_random_order
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``wrong``: the keys of ``expected`` where ``got`` differs."""
+
+    case: Case
+    got: dict[str, Any]
+    wrong: list[str]
+
+    @property
+    def filter_exact(self) -> bool:
+        return not FILTER_KEYS.intersection(self.wrong)
+
+
+class Runner:
+    """Holds the one cluster. The objects of a case arrive in an order drawn from ``seed`` and leave before the next."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = random.Random(seed)
+        self._cache = Cache()
+        self._engine = Engine(self._cache.table, self._cache.listers, None)
+        self._profiles: dict[bytes, Profile] = {}
+        self._present: list[tuple[Kind[Any], Any]] = []
+
+    def run(self, cases: list[Case]) -> Iterator[Result]:
+        for case in cases:
+            self._replace(case)
+            pod = PodInfo(kinds.POD.decoder.decode(msgspec.json.encode(case["pod"])))
+            seed = self._rng.randrange(2**32)
+            try:
+                got = verdict(self._engine, self._cache.table, self._profile(case), pod, seed)
+            except ConfigError as error:
+                got = {"config_error": str(error)}
+            yield Result(case, got, differences(case["expected"], got))
+
+    def _profile(self, case: Case) -> Profile:
+        document = case.get("profile") or {}
+        key = msgspec.json.encode(document)
+        if key not in self._profiles:
+            self._profiles[key] = build_profile(load_profile(document), IN_TREE)
+        return self._profiles[key]
+
+    def _replace(self, case: Case) -> None:
+        for kind, item in in_random_order(self._present, self._rng):
+            self._tell(kind, item, None)
+        self._present = decoded(case["cluster"])
+        for kind, item in in_random_order(self._present, self._rng):
+            self._tell(kind, None, item)
+
+    def _tell(self, kind, old, new):
+        c = self._cache
+        if kind is kinds.NODE:
+            c.set_node(new) if new else c.remove_node(old)
+        elif kind is kinds.POD:
+            p = new or old
+            if p.spec.node_name and not p.is_terminal:
+                c.set_pod(new) if new else c.remove_pod(old.uid)

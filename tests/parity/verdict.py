@@ -1,0 +1,104 @@
+"""Our verdict on one case, under the keys of ``expected``."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle
+from kube_pyscheduler.engine.decision import Decision
+from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.profile import Profile
+from kube_pyscheduler.framework.status import Status
+from tests.parity.notes import truncate_note
+
+
+def shown(status: Status) -> dict[str, Any]:
+    return {"code": status.code.label, "plugin": status.plugin, "reasons": list(status.reasons)}
+
+
+def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, seed: int) -> dict[str, Any]:
+    """Runs the whole attempt and, beside it, the steps that an attempt leaves out when it need not take them."""
+    got: dict[str, Any] = {"preenqueue": _pre_enqueue(profile, pod)}
+    cycle, _judged = engine.cycle(profile, pod)
+    got.update(_pre_filter(cycle))
+    if got["prefilter"] is None:
+        got.update(_filter(cycle, table))
+    got.setdefault("filter", {})
+    got.setdefault("feasible", [])
+    got.update(_scores(cycle, table, got["feasible"]))
+    decision = engine.schedule(profile, pod, random.Random(seed))
+    got.update(_outcome(decision))
+    nominated = pod.pod.status.nominated_node_name
+    if nominated and decision.node == nominated and decision.evaluated == 1:
+        got["nominated_node_used"] = nominated
+    return got
+
+
+def _pre_enqueue(profile: Profile, pod: PodInfo) -> dict[str, Any] | None:
+    for plugin in profile.pre_enqueue:
+        status = plugin.pre_enqueue(pod.pod)
+        if status is not None and not status.is_success:
+            return shown(status.by(plugin.name))
+    return None
+
+
+def _pre_filter(cycle: Cycle) -> dict[str, Any]:
+    try:
+        refusal = cycle.pre_filter()
+    except AttemptFailed as failed:
+        refusal = failed.status
+    nodes = None if refusal is not None or cycle.nodes is None else sorted(cycle.nodes)
+    return {"prefilter": None if refusal is None else shown(refusal), "prefilter_nodes": nodes}
+
+
+def _filter(cycle: Cycle, table: NodeTable) -> dict[str, Any]:
+    try:
+        cycle.filter()
+    except AttemptFailed:
+        # The refusals have the errors, too.
+        pass
+    refused = {table.names[row]: shown(status) for status, rows in cycle.refusals() for row in rows.tolist()}
+    feasible = sorted(table.names[row] for row in np.flatnonzero(cycle.feasible).tolist())
+    return {"filter": refused, "feasible": feasible}
+
+
+def _scores(cycle: Cycle, table: NodeTable, feasible: list[str]) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"scores": {}, "totals": {}, "best": []}
+    if not feasible:
+        return nothing
+    try:
+        totals = cycle.score()
+    except AttemptFailed as failed:
+        return {**nothing, "score_error": failed.status.message}
+    rows = [table.row_of[name] for name in feasible]
+    best = max(int(totals[row]) for row in rows)
+    return {
+        "scores": {
+            plugin: {name: int(scores[row]) for name, row in zip(feasible, rows, strict=True)}
+            for plugin, scores in cycle.scores()
+        },
+        "totals": {name: int(totals[row]) for name, row in zip(feasible, rows, strict=True)},
+        "best": [name for name, row in zip(feasible, rows, strict=True) if int(totals[row]) == best],
+    }
+
+
+def _outcome(decision: Decision) -> dict[str, Any]:
+    if decision.node is not None:
+        return {"outcome": "scheduled", "message": None, "preemption": None}
+    full = decision.status.message
+    message = truncate_note(full)
+    got: dict[str, Any] = {
+        "outcome": "unschedulable" if decision.status.is_rejected else "error",
+        "message": message,
+        "preemption": None,
+    }
+    if message != full:
+        got["message_full"] = full
+    if decision.diagnosis is not None and decision.diagnosis.post_filter_message:
+        got["postfilter_message"] = decision.diagnosis.post_filter_message
+    return got
