@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from kube_pyscheduler.daemon.signals import stop_on_signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_asks_to_stop_and_a_second_one_ends_at_once(number: signal.Signals) -> None:
+    exits: list[int] = []
+    with stop_on_signals(exits.append) as stop:
+        os.kill(os.getpid(), number)
+        await stop.wait()
+        assert exits == []
+        os.kill(os.getpid(), number)
+        while not exits:
+            await asyncio.sleep(0)
+    assert exits == [1]
+
+
+async def test_afterwards_signals_mean_what_they_meant_before() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_signals():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) in (before, signal.SIG_DFL)
