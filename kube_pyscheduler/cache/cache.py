@@ -142,4 +142,4 @@ class Cache:
 
 
 def _same_charge(old: PodInfo, new: PodInfo) -> bool:
-    return old.charge == new.charge and old.host_ports == new.host_ports
+    return old.demand.charges_as(new.demand) and old.host_ports == new.host_ports

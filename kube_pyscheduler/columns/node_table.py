@@ -18,7 +18,8 @@ from kube_pyscheduler.columns.host_ports import HostPorts
 from kube_pyscheduler.columns.images import Images
 from kube_pyscheduler.columns.labels import LabelColumn
 from kube_pyscheduler.columns.node_info import NodeInfo
-from kube_pyscheduler.columns.pod_info import PodInfo, column_amounts, new_resource_vocabulary
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.resources import column_amounts, new_resource_vocabulary
 from kube_pyscheduler.columns.row_log import RowLog
 from kube_pyscheduler.columns.vocabulary import ABSENT, Vocabulary
 from kube_pyscheduler.objects.node import Node, Taint
@@ -236,12 +237,13 @@ class NodeTable:
             self._free.append(row)
 
     def _charge(self, row: int, info: PodInfo, sign: int) -> None:
-        _amounts, cpu, memory = info.charge
-        columns = info.charged_columns(self.resources)
+        demand = info.demand
+        columns = demand.columns(self.resources)
         self._fit_resources()
         requested = self.requested
         for resource, amount in columns.items():
             requested[resource, row] += sign * amount
+        cpu, memory = demand.non_zero
         self.nonzero_requested[0, row] += sign * cpu
         self.nonzero_requested[1, row] += sign * memory
         self.pod_count[row] += sign

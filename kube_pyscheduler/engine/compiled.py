@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -28,6 +28,7 @@ MAX_BYTES = 256 * 1024 * 1024
 """Arrays of signatures kept at most, in bytes; the least recently used go first."""
 
 
+@cache
 def is_node_scoped(plugin: Plugin) -> bool:
     """Whether the plugin's answers for a row depend on that row and the pod's fragment alone."""
     return isinstance(plugin, NodeFilter | NodeScore) and plugin.scope is Scope.NODE

@@ -310,4 +310,4 @@ class Pod(Object, frozen=True):
         return self.metadata.deletion_timestamp != ""
 
     def check(self) -> None:
-        pod_requests.pod_requests(self, use_status=True)
+        pod_requests.check_amounts(self)

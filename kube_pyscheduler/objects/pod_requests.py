@@ -126,6 +126,22 @@ def pod_requests(
     return total
 
 
+def check_amounts(pod: Pod) -> None:
+    """Raises QuantityError if some amount that ``pod_requests`` may read is unreadable."""
+    spec, status = pod.spec, pod.status
+    for container in (*spec.containers, *spec.init_containers):
+        parse_list(container.resources.requests)
+    parse_list(spec.overhead)
+    for resources in (spec.resources, status.resources):
+        if resources is not None:
+            parse_list(resources.requests)
+    parse_list(status.allocated_resources)
+    for entry in (*status.container_statuses, *status.init_container_statuses):
+        parse_list(entry.allocated_resources)
+        if entry.resources is not None:
+            parse_list(entry.resources.requests)
+
+
 def non_missing_defaults(pod: Pod, requests: Mapping[str, int]) -> dict[str, int]:
     """The defaults that apply to this pod's containers when it is charged for scoring."""
     if not has_pod_level_requests(pod):

@@ -7,6 +7,7 @@ requested_to_capacity_ratio,balanced_allocation}.go.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from kube_pyscheduler.columns.arrays import Floats, Ints, Mask, Rows, Scores, truncated_divide
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.columns.pod_info import CPU, MEMORY, PodInfo, is_scalar_resource
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.resources import CPU, MEMORY, is_scalar_resource
 from kube_pyscheduler.config.args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
@@ -26,6 +28,9 @@ from kube_pyscheduler.framework.interfaces import MAX_NODE_SCORE, ScoreKernel
 from kube_pyscheduler.framework.status import Status, error
 from kube_pyscheduler.objects.pod_requests import Amounts
 from kube_pyscheduler.objects.quantity import to_milli, to_units
+
+FEW = 4
+"""Up to so many rows are scored one by one in plain Python, which is faster than numpy's calls for them."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """Scale of the scores in a shape. Source: MaxCustomPriorityScore in pkg/scheduler/apis/config/types.go."""
@@ -68,13 +73,35 @@ class AllocationKernel(ScoreKernel):
     def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         """int64[rows]: the score of one resource; ``capacity`` is not 0."""
 
+    @abstractmethod
+    def resource_score(self, requested: int, capacity: int) -> int:
+        """``resource_scores`` for one row."""
+
     def scores(self, table: NodeTable, rows: Rows) -> Scores:
+        if not isinstance(rows, slice) and len(rows) <= FEW:
+            return np.array([self._row_score(table, row) for row in rows.tolist()], dtype=np.int64)
+        return self._all_scores(table, rows)
+
+    def _row_score(self, table: NodeTable, row: int) -> int:
+        total = weights = 0
+        for resource in self._resources:
+            capacity = table.allocatable.item(resource.row, row)
+            if capacity == 0:
+                continue
+            allocated = _non_zero_requested(table, resource.row).item(resource.row, row)
+            score = self.resource_score(allocated + resource.request, capacity)
+            if self.counts(score):
+                total += score * resource.weight
+                weights += resource.weight
+        return self.row_mean(total, weights) if weights else 0
+
+    def _all_scores(self, table: NodeTable, rows: Rows) -> Scores:
         total: Ints | None = None
         weights: Ints | None = None
         for resource in self._resources:
             capacity = table.allocatable[resource.row, rows]
             present = capacity != 0
-            allocated = _non_zero_requested(table, resource.row, rows)
+            allocated = _non_zero_requested(table, resource.row)[resource.row, rows]
             score = self.resource_scores(allocated + resource.request, np.where(present, capacity, 1))
             counted = self.counted(present, score)
             weighted = np.where(counted, score * resource.weight, 0)
@@ -89,17 +116,31 @@ class AllocationKernel(ScoreKernel):
         """Where a resource takes part in the mean."""
         return present
 
+    def counts(self, score: int) -> bool:
+        """``counted`` for one row that has the resource."""
+        return True
+
     def mean(self, total: Ints, weights: Ints) -> Ints:
         return truncated_divide(total, weights)
 
+    def row_mean(self, total: int, weights: int) -> int:
+        """``mean`` for one row."""
+        return quotient(total, weights)
+
 
 class LeastAllocatedKernel(AllocationKernel):
+    def resource_score(self, requested: int, capacity: int) -> int:
+        return 0 if requested > capacity else quotient(wrapped((capacity - requested) * MAX_NODE_SCORE), capacity)
+
     def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         score = truncated_divide((capacity - requested) * MAX_NODE_SCORE, capacity)
         return np.where(requested > capacity, 0, score)
 
 
 class MostAllocatedKernel(AllocationKernel):
+    def resource_score(self, requested: int, capacity: int) -> int:
+        return quotient(wrapped(min(requested, capacity) * MAX_NODE_SCORE), capacity)
+
     def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         return truncated_divide(np.minimum(requested, capacity) * MAX_NODE_SCORE, capacity)
 
@@ -111,6 +152,16 @@ class RequestedToCapacityRatioKernel(AllocationKernel):
         super().__init__(resources)
         scale = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
         self._line = _tabulate([(point.utilization, point.score * scale) for point in shape])
+
+    def resource_score(self, requested: int, capacity: int) -> int:
+        utilization = 100 if requested > capacity else quotient(wrapped(requested * 100), capacity)
+        return self._line.item(max(0, min(utilization, 100)))
+
+    def counts(self, score: int) -> bool:
+        return score > 0
+
+    def row_mean(self, total: int, weights: int) -> int:
+        return math.floor(total / weights + 0.5)
 
     def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
         utilization = truncated_divide(requested * 100, capacity)
@@ -149,7 +200,7 @@ def strategy_kernel(table: NodeTable, strategy: ScoringStrategy, pod: PodInfo) -
     """The kernel of a scoring strategy for one pod."""
     if not strategy.resources:
         return error("resources not found")
-    resources = scored_resources(table, strategy.resources, dict(pod.scored_request))
+    resources = scored_resources(table, strategy.resources, dict(pod.demand.scored_request))
     if strategy.type == LEAST_ALLOCATED:
         return LeastAllocatedKernel(resources)
     if strategy.type == MOST_ALLOCATED:
@@ -165,6 +216,23 @@ class BalancedKernel(ScoreKernel):
         self._resources = resources
 
     def scores(self, table: NodeTable, rows: Rows) -> Scores:
+        if not isinstance(rows, slice) and len(rows) <= FEW:
+            return np.array([self._row_score(table, row) for row in rows.tolist()], dtype=np.int64)
+        return self._all_scores(table, rows)
+
+    def _row_score(self, table: NodeTable, row: int) -> int:
+        with_pod, without = [], []
+        for resource in self._resources:
+            capacity = table.allocatable.item(resource.row, row)
+            if capacity == 0:
+                continue
+            allocated = table.requested.item(resource.row, row)
+            with_pod.append(min((allocated + resource.request) / capacity, 1.0))
+            without.append(min(allocated / capacity, 1.0))
+        half = MAX_NODE_SCORE // 2
+        return half + quotient(half + _row_balance(with_pod) - _row_balance(without), 2)
+
+    def _all_scores(self, table: NodeTable, rows: Rows) -> Scores:
         count = len(table.alive[rows])
         with_pod, without = [], []
         present = []
@@ -224,8 +292,38 @@ def _half_difference(fractions: Sequence[Floats], present: Sequence[Mask], count
     return np.abs((first - second) / 2)
 
 
-def _non_zero_requested(table: NodeTable, resource: int, rows: Rows) -> Ints:
-    """What is taken of a resource as scoring sees it: containers that ask for no CPU or memory count all the same."""
-    if resource in (CPU, MEMORY):
-        return table.nonzero_requested[resource, rows]
-    return table.requested[resource, rows]
+def _row_balance(fractions: Sequence[float]) -> int:
+    """``_balance`` for one row; ``fractions`` of the resources it has."""
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = _in_order(fractions) / len(fractions)
+        deviation = math.sqrt(_in_order([(f - mean) * (f - mean) for f in fractions]) / len(fractions))
+    return int((1 - deviation) * float(MAX_NODE_SCORE))
+
+
+def _in_order(numbers: Sequence[float]) -> float:
+    """The sum by plain additions: ``sum`` compensates for rounding from Python 3.12 on."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+def _non_zero_requested(table: NodeTable, resource: int) -> Ints:
+    """What is taken of a resource as scoring sees it: containers that ask for no CPU or memory count all the same.
+
+    int64, to be indexed by resource and row.
+    """
+    return table.nonzero_requested if resource in (CPU, MEMORY) else table.requested
+
+
+def quotient(numerator: int, denominator: int) -> int:
+    """``truncated_divide`` for one row; the denominator is positive."""
+    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
+
+
+def wrapped(product: int) -> int:
+    """A product as int64 holds it: it wraps around, here as in Go and in numpy."""
+    return (product + 2**63) % 2**64 - 2**63

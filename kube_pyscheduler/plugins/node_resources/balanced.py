@@ -12,7 +12,6 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import NodeResourcesBalancedAllocationArgs
 from kube_pyscheduler.framework.interfaces import CycleContext, NodeScore, PreScore, Scope, ScoreKernel
 from kube_pyscheduler.framework.status import SKIP, Status, error
-from kube_pyscheduler.objects.pod_requests import Amounts
 from kube_pyscheduler.objects.quantity import to_milli, to_units
 from kube_pyscheduler.plugins.node_resources.allocation import BalancedKernel, scored_resources
 
@@ -27,11 +26,11 @@ class NodeResourcesBalancedAllocation(PreScore, NodeScore):
         self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        return tuple(sorted(_amounts(pod).items()))
+        return pod.demand.charge_items
 
     def pre_score(self, ctx: CycleContext, pod: PodInfo, feasible: Mask) -> Status | None:
         """Pods that ask for nothing would all go to the same node."""
-        amounts = _amounts(pod)
+        amounts = pod.demand.charge
         for spec in self._resources:
             milli = amounts.get(spec.name, 0)
             if to_milli(milli) if spec.name == "cpu" else to_units(milli):
@@ -41,8 +40,4 @@ class NodeResourcesBalancedAllocation(PreScore, NodeScore):
     def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
         if not self._resources:
             return error("resources not found")
-        return BalancedKernel(scored_resources(ctx.table, self._resources, _amounts(pod)))
-
-
-def _amounts(pod: PodInfo) -> Amounts:
-    return pod.charge[0]
+        return BalancedKernel(scored_resources(ctx.table, self._resources, pod.demand.charge))

@@ -11,7 +11,8 @@ import numpy as np
 
 from kube_pyscheduler.columns.arrays import Codes, Ints, Mask, RowIndex, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.columns.pod_info import PodInfo, column_amounts, is_extended_resource
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.resources import column_amounts, is_extended_resource
 from kube_pyscheduler.config.args import NodeResourcesFitArgs
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.interfaces import (
@@ -31,7 +32,7 @@ from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.pod_requests import pod_requests
 from kube_pyscheduler.objects.quantity import parse_list, to_units
-from kube_pyscheduler.plugins.node_resources.allocation import strategy_kernel
+from kube_pyscheduler.plugins.node_resources.allocation import FEW, strategy_kernel
 
 REFUSED = 1
 
@@ -43,10 +44,20 @@ class FitKernel(FilterKernel):
         self._wanted = tuple(wanted)
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
+        if not isinstance(rows, slice) and len(rows) <= FEW:
+            return np.array([self._refuses(table, row) for row in rows.tolist()], dtype=np.uint8)
         refused = table.pod_count[rows] >= table.pod_limit[rows]
         for resource, amount, _name in self._wanted:
             refused |= table.allocatable[resource, rows] - table.requested[resource, rows] < amount
         return refused.astype(np.uint8)
+
+    def _refuses(self, table: NodeTable, row: int) -> bool:
+        if table.pod_count.item(row) >= table.pod_limit.item(row):
+            return True
+        return any(
+            table.allocatable.item(resource, row) - table.requested.item(resource, row) < amount
+            for resource, amount, _name in self._wanted
+        )
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
         # One bit a reason, and one for "no pod's end can help"; rows with the same bits share a status.
@@ -83,14 +94,14 @@ class NodeResourcesFit(PreFilter, NodeFilter, PreScore, NodeScore):
         self._ignored_groups = frozenset(self._args.ignored_resource_groups)
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        return tuple(sorted(pod.request.items())), pod.scored_request
+        return pod.demand.request_items, pod.demand.scored_request
 
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
         return None
 
     def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
         table = ctx.table
-        columns = column_amounts(pod.request, table.resources)
+        columns = column_amounts(pod.demand.request, table.resources)
         for resource in columns:
             table.resource_row(table.resources.values[resource])
         names = table.resources.values
@@ -137,7 +148,7 @@ def _pod_freed_something(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> 
 
 
 def _node_gives_more(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-    wanted = PodInfo(pod).request
+    wanted = PodInfo(pod).demand.request
     offered = parse_list(new.status.allocatable)
     if to_units(offered.get("pods", 0)) < 1:
         return QueueingHint.SKIP
