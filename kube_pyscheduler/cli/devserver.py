@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from kube_pyscheduler.devserver.access.tokens import TokenFileError, read_token_file
+from kube_pyscheduler.devserver.access.users import User
 from kube_pyscheduler.devserver.app import DevServer, serve
 from kube_pyscheduler.devserver.errors import StatusError
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    nodes: int
+    seeds: tuple[Path, ...]
+    kubeconfig: Path | None
+    address: str
+    port: int
+    tokens: dict[str, User]
+    rbac: bool
 
 
 @click.command()
@@ -19,7 +35,7 @@ from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
 @click.option(
     "--seed",
     "seeds",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=_FILE,
     multiple=True,
     help="Create the objects of this Kubernetes YAML file; may be given several times.",
 )
@@ -28,30 +44,47 @@ from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
 )
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes a free one.")
-def devserver(nodes: int, seeds: tuple[Path, ...], kubeconfig_out: Path | None, address: str, port: int) -> None:
-    """Run an in-memory Kubernetes API server for demos, tests and benchmarks."""
-    asyncio.run(_run(nodes, seeds, kubeconfig_out, address, port))
+@click.option("--token-file", type=_FILE, help='Static tokens, CSV lines token,user,uid[,"group1,group2"].')
+@click.option("--rbac", is_flag=True, help="Let Roles and bindings decide what users may do.")
+def devserver(
+    nodes: int,
+    seeds: tuple[Path, ...],
+    kubeconfig_out: Path | None,
+    address: str,
+    port: int,
+    token_file: Path | None,
+    rbac: bool,
+) -> None:
+    """Run an in-memory Kubernetes API server for demos, tests and benchmarks.
+
+    Prints its URL when it is ready; SIGTERM or SIGINT ends it.
+    """
+    try:
+        tokens = read_token_file(token_file) if token_file else {}
+    except TokenFileError as error:
+        raise click.ClickException(str(error)) from error
+    asyncio.run(_run(_Settings(nodes, seeds, kubeconfig_out, address, port, tokens, rbac)))
 
 
-async def _run(nodes: int, seeds: tuple[Path, ...], kubeconfig_out: Path | None, address: str, port: int) -> None:
+async def _run(settings: _Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = await serve(address=address, port=port)
+    server = await serve(address=settings.address, port=settings.port, tokens=settings.tokens, rbac=settings.rbac)
     try:
-        _prepare(server, nodes, seeds)
-        if kubeconfig_out is not None:
-            write_kubeconfig(kubeconfig_out, server.url, server.token)
+        _prepare(server, settings)
+        if settings.kubeconfig is not None:
+            write_kubeconfig(settings.kubeconfig, server.url, server.token)
         click.echo(server.url)
         await stop.wait()
     finally:
         await server.stop()
 
 
-def _prepare(server: DevServer, nodes: int, seeds: tuple[Path, ...]) -> None:
-    seed_nodes(server.registry, nodes)
-    for path in seeds:
+def _prepare(server: DevServer, settings: _Settings) -> None:
+    seed_nodes(server.registry, settings.nodes)
+    for path in settings.seeds:
         try:
             seed_file(server.registry, server.context.table, path)
         except SeedError as error:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
+import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
 
+from kube_pyscheduler.devserver.access.rbac import Authorizer
+from kube_pyscheduler.devserver.access.reviews import Reviews
+from kube_pyscheduler.devserver.access.tokens import Tokens
+from kube_pyscheduler.devserver.access.users import ADMIN, ANONYMOUS, User
+from kube_pyscheduler.devserver.bootstrap import bootstrap
+from kube_pyscheduler.devserver.garbage import GarbageCollector
 from kube_pyscheduler.devserver.http import application
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.registry import Registry
 from kube_pyscheduler.devserver.resources import ResourceTable
 from kube_pyscheduler.devserver.store import Store
+from kube_pyscheduler.kit.clock import Clock, RealClock
 
 
 @dataclass(slots=True)
@@ -34,23 +44,56 @@ class DevServer:
 
 
 async def serve(
-    *, address: str = "127.0.0.1", port: int = 0, bookmark_seconds: float = 60.0, history_limit: int = 20_000
+    *,
+    address: str = "127.0.0.1",
+    port: int = 0,
+    tokens: Mapping[str, User] | None = None,
+    rbac: bool = False,
+    tls: ssl.SSLContext | None = None,
+    bookmark_seconds: float = 60.0,
+    history_limit: int = 20_000,
+    clock: Clock | None = None,
 ) -> DevServer:
-    """Start a server; port 0 takes a free one."""
+    """Start a server; port 0 takes a free one.
+
+    Clients of Kubernetes send their token over TLS only. So on a loopback address without ``tls`` a request without
+    a token comes from an administrator; everywhere else it gets 401, but for health and version. A token that is
+    sent must be known.
+
+    ``tokens`` are static bearer tokens beside the administrator's; ``rbac`` makes Roles and bindings count, without
+    it every known user may do everything; ``history_limit`` is in changes a resource (see ``Store``).
+    """
+    clock = clock or RealClock()
+    admin_token = secrets.token_urlsafe(24)
     store = Store(history_limit=history_limit)
     table = ResourceTable()
-    registry = Registry(store, table)
-    context = Context(store, table, registry, bookmark_seconds)
+    registry = Registry(store, table, clock=clock)
+    bootstrap(registry)
+    GarbageCollector(registry)
+    known = Tokens(store, clock, {admin_token: ADMIN, **(tokens or {})})
+    authorizer = Authorizer(store, enforce=rbac)
+    reviews = Reviews(store, known, authorizer)
+    tokenless = ADMIN if tls is None and _is_loopback(address) else ANONYMOUS
+    context = Context(store, table, registry, known, authorizer, reviews, tokenless, bookmark_seconds)
     runner = web.AppRunner(application.build(context), handler_cancellation=True, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, address, port)
+    site = web.TCPSite(runner, address, port, ssl_context=tls)
     await site.start()
     bound_port = runner.addresses[0][1]
+    scheme = "http" if tls is None else "https"
+    host = f"[{address}]" if ":" in address else address
     return DevServer(
-        url=f"http://{address}:{bound_port}",
-        token=secrets.token_urlsafe(24),
+        url=f"{scheme}://{host}:{bound_port}",
+        token=admin_token,
         store=store,
         registry=registry,
         context=context,
         runner=runner,
     )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

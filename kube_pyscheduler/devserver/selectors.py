@@ -102,6 +102,27 @@ def matches_label_selector(selector: Mapping[str, Any] | None, labels: Labels) -
     return True
 
 
+def selector_text(selector: Mapping[str, Any] | None) -> str:
+    """A metav1.LabelSelector, or the plain map of a ReplicationController, as a query would say it."""
+    if not selector:
+        return ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        selector = {"matchLabels": selector}
+    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        match expression["operator"]:
+            case "In":
+                terms.append(f"{key} in ({values})")
+            case "NotIn":
+                terms.append(f"{key} notin ({values})")
+            case "Exists":
+                terms.append(key)
+            case _:
+                terms.append(f"!{key}")
+    return ",".join(terms)
+
+
 def _path(path: str, default: str = "") -> Callable[[Object], str]:
     keys = path.split(".")
 
@@ -123,7 +144,7 @@ def _event_source(obj: Object) -> str:
 
 
 def _pod_ip(obj: Object) -> str:
-    return (obj.get("status") or {}).get("podIP", "")
+    return str((obj.get("status") or {}).get("podIP", ""))
 
 
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

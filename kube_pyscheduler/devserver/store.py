@@ -113,6 +113,7 @@ class Store:
         """Revision of the last write; an empty store starts at 1."""
         self._history_limit = history_limit
         self._buckets: dict[str, _Bucket] = {}
+        self._subscribers: list[Subscriber] = []
         self._undelivered: deque[Change] = deque()
         self._delivering = False
         self._compacted = 0
@@ -227,9 +228,9 @@ class Store:
 
     # -- following ---------------------------------------------------------------------------------------------
 
-    def subscribe(self, resource: Resource, subscriber: Subscriber) -> Callable[[], None]:
-        """Call ``subscriber`` with every change of the resource from now on; call the result to stop."""
-        subscribers = self._bucket(resource).subscribers
+    def subscribe(self, resource: Resource | None, subscriber: Subscriber) -> Callable[[], None]:
+        """Call ``subscriber`` with every change of the resource (None: of all) from now on; call the result to stop."""
+        subscribers = self._subscribers if resource is None else self._bucket(resource).subscribers
         subscribers.append(subscriber)
 
         def unsubscribe() -> None:
@@ -276,7 +277,7 @@ class Store:
         try:
             while self._undelivered:
                 pending = self._undelivered.popleft()
-                for subscriber in tuple(self._bucket(pending.resource).subscribers):
+                for subscriber in (*self._bucket(pending.resource).subscribers, *self._subscribers):
                     subscriber(pending)
         finally:
             self._delivering = False

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 
-import msgspec
 from aiohttp import web
 
 from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.http import request_info
+from kube_pyscheduler.devserver.http.access import authenticate, authorize, authorize_path
+from kube_pyscheduler.devserver.http.answers import refusal
 from kube_pyscheduler.devserver.http.context import Context
-from kube_pyscheduler.devserver.http.negotiation import JSON
-from kube_pyscheduler.devserver.http.verbs import Verbs
+from kube_pyscheduler.devserver.http.discovery import Discovery
+from kube_pyscheduler.devserver.http.reading import Reading
+from kube_pyscheduler.devserver.http.writing import Writing
 
 MAX_BODY = 3 * 1024 * 1024
 """Bytes of a request body. Source: staging/src/k8s.io/apiserver/pkg/server/config.go."""
 
 _log = logging.getLogger(__name__)
-_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
-VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platform": "linux/amd64"}
 
 
 class Handler:
@@ -26,34 +26,55 @@ class Handler:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._verbs = Verbs(context)
+        self._reading = Reading(context)
+        self._writing = Writing(context)
+        self._discovery = Discovery(context.table)
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         try:
             return await self._route(request)
         except errors.StatusError as error:
-            return _refusal(error)
+            return refusal(error)
         except web.HTTPRequestEntityTooLarge:
-            return _refusal(errors.StatusError(413, "RequestEntityTooLarge", f"limit is {MAX_BODY}"))
+            return refusal(errors.StatusError(413, "RequestEntityTooLarge", f"limit is {MAX_BODY}"))
+        except Exception as error:
+            _log.exception("%s %s failed", request.method, request.path)
+            return refusal(errors.StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
-        path = request.path
-        if path in _HEALTH:
-            return web.Response(text="ok")
-        if path == "/version":
-            return web.json_response(VERSION)
-        segments = path.strip("/").split("/")
-        if len(segments) < 3 or segments[0] not in ("api", "apis"):
-            raise errors.no_such_path()
+        user = authenticate(self._context, request)
+        segments = request.path.strip("/").split("/")
+        info = self._resource_request(request, segments)
+        if info is None:
+            authorize_path(self._context, user, request.method, request.path)
+            return self._discovery.answer(request, segments)
+        authorize(self._context, user, info, request)
+        match info.verb:
+            case "get":
+                return self._reading.get(request, info)
+            case "list":
+                return self._reading.list_collection(request, info)
+            case "watch":
+                return await self._reading.watch(request, info)
+            case "create":
+                self._reading.refuse_streaming(info)
+                return await self._writing.create(request, info, user)
+            case "update":
+                return await self._writing.update(request, info)
+            case "patch":
+                return await self._writing.patch(request, info)
+            case "delete":
+                return await self._writing.delete(request, info)
+            case _:
+                return await self._writing.delete_collection(request, info)
+
+    def _resource_request(self, request: web.Request, segments: list[str]) -> request_info.RequestInfo | None:
+        """The request for a resource; None when the path is not below a group's version."""
+        depth = {"api": 2, "apis": 3}.get(segments[0])
+        if depth is None or len(segments) <= depth:
+            return None
         watching = request.query.get("watch") in ("true", "1")
-        info = request_info.parse(request.method, segments, self._context.table, watch=watching)
-        return await self._verbs.handle(request, info)
-
-
-def _refusal(error: errors.StatusError) -> web.Response:
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-    body = msgspec.json.encode(error.status())
-    return web.Response(body=body, status=error.code, content_type=JSON, headers=headers)
+        return request_info.parse(request.method, segments, self._context.table, watch=watching)
 
 
 def build(context: Context) -> web.Application:

@@ -24,7 +24,7 @@ Render = Callable[[Stored], bytes]
 def body_of(resource: Resource, stored: Stored) -> bytes:
     """The JSON text of a stored object without kind, apiVersion and the opening brace."""
     if resource is EVENTS_V1:
-        viewed = to_view(stored.obj)
+        viewed = to_view(resource, stored.obj)
         return encode({k: v for k, v in viewed.items() if k not in ("kind", "apiVersion")})[1:]
     return stored.body
 
@@ -40,6 +40,15 @@ def partial_metadata(stored: Stored) -> Object:
         "apiVersion": "meta.k8s.io/v1",
         "metadata": stored.obj["metadata"],
     }
+
+
+def shown_kind(resource: Resource, form: Accepted) -> tuple[str, str]:
+    """(kind, apiVersion) of a single object in the form asked for."""
+    if form.form == "Table":
+        return "Table", "meta.k8s.io/v1"
+    if form.form:
+        return "PartialObjectMetadata", "meta.k8s.io/v1"
+    return resource.kind, resource.api_version
 
 
 def renderer(resource: Resource, form: Accepted, table: Callable[[list[Stored]], Object]) -> Render:

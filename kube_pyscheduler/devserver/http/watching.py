@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from aiohttp import web
 
 from kube_pyscheduler.devserver import errors
+from kube_pyscheduler.devserver.event_views import stored_as
 from kube_pyscheduler.devserver.http.listing import check_revision
 from kube_pyscheduler.devserver.http.representation import Render, encode
 from kube_pyscheduler.devserver.resources import Resource
@@ -32,13 +33,23 @@ _LINES = {kind: f'{{"type":"{kind}","object":'.encode() for kind in (ADDED, MODI
 
 
 class Watch:
-    """One open watch: changes queue up here until the stream has written them."""
+    """One open watch: changes queue up here until the stream has written them.
+
+    ``shown_kind`` is the (kind, apiVersion) of the objects as they are rendered.
+    """
 
     def __init__(
-        self, store: Store, resource: Resource, namespace: str, predicate: Predicate | None, render: Render
+        self,
+        store: Store,
+        resource: Resource,
+        namespace: str,
+        predicate: Predicate | None,
+        render: Render,
+        shown_kind: tuple[str, str],
     ) -> None:
         self._store = store
-        self._resource = resource
+        self._resource = stored_as(resource)
+        self._kind, self._api_version = shown_kind
         self._namespace = namespace
         self._predicate = predicate
         self._render = render
@@ -135,7 +146,7 @@ class Watch:
         metadata: dict[str, object] = {"resourceVersion": str(revision), "creationTimestamp": None}
         if annotations:
             metadata["annotations"] = annotations
-        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        obj = {"kind": self._kind, "apiVersion": self._api_version, "metadata": metadata}
         return _line("BOOKMARK", encode(obj))
 
     def _concerns(self, stored: Stored) -> bool:
