@@ -11,15 +11,13 @@ from kube_pyscheduler.daemon.signals import stop_on_signals
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_asks_to_stop_and_a_second_one_ends_at_once(number: signal.Signals) -> None:
-    exits: list[int] = []
-    with stop_on_signals(exits.append) as stop:
+    exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    with stop_on_signals(exit_code.set_result) as stop:
         os.kill(os.getpid(), number)
         await stop.wait()
-        assert exits == []
+        assert not exit_code.done()
         os.kill(os.getpid(), number)
-        while not exits:
-            await asyncio.sleep(0)
-    assert exits == [1]
+        assert await exit_code == 1
 
 
 async def test_afterwards_signals_mean_what_they_meant_before() -> None:
