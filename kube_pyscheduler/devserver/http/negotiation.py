@@ -1,6 +1,6 @@
 """Which representation a client wants: plain JSON, a Table, or metadata only; and what it sends.
 
-Protobuf is never served: a client that lists JSON as well gets JSON, one that insists gets 406 (415 for a body).
+Protobuf is read but never written: a client that accepts JSON as well gets JSON, one that insists gets 406.
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation.
 """
 
@@ -12,9 +12,11 @@ import msgspec
 import yaml
 
 from kube_pyscheduler.devserver import errors
+from kube_pyscheduler.devserver.schema import protobuf
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 class Accepted(NamedTuple):
@@ -49,13 +51,15 @@ def accepted(header: str | None, forms: frozenset[str] = _FORMS) -> Accepted:
 
 
 def decode_body(content_type: str, body: bytes) -> dict[str, Any]:
-    """The object in a request's body; 400 when it can't be read, 415 when the type is not JSON or YAML."""
+    """The object in a request's body; 400 when it can't be read, 415 for an unknown type."""
     media = content_type.partition(";")[0].strip() or JSON
-    if media not in (JSON, YAML, "*/*"):
-        raise errors.unsupported_media_type((JSON, YAML))
+    if media not in (JSON, YAML, PROTOBUF, "*/*"):
+        raise errors.unsupported_media_type((JSON, YAML, PROTOBUF))
     try:
+        if media == PROTOBUF:
+            return protobuf.decode(body)
         decoded = yaml.safe_load(body) if media == YAML else msgspec.json.decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, protobuf.ProtobufError) as error:
         raise errors.bad_request(f"couldn't read the body: {error}") from None
     if not isinstance(decoded, dict):
         raise errors.bad_request(f"the body must be an object, not {type(decoded).__name__}")

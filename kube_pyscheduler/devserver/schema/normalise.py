@@ -9,12 +9,23 @@ from typing import Any
 
 from kube_pyscheduler.devserver.errors import bad_request
 from kube_pyscheduler.devserver.schema.quantities import canonical
-from kube_pyscheduler.devserver.schema.types import ANY, INT_OR_STRING, LIST, MAP, QUANTITY, STRUCT, TIME, Type
+from kube_pyscheduler.devserver.schema.types import (
+    ANY,
+    INT_OR_STRING,
+    LIST,
+    MAP,
+    MICRO_TIME,
+    QUANTITY,
+    STRUCT,
+    TIME,
+    Type,
+)
 from kube_pyscheduler.objects.quantity import QuantityError
 
 _SCALARS: dict[str, tuple[type, ...]] = {
     "string": (str,),
     TIME: (str,),
+    MICRO_TIME: (str,),
     "boolean": (bool,),
     "integer": (int,),
     "number": (int, float),

@@ -20,12 +20,13 @@ LIST = "list"
 ANY = "any"
 QUANTITY = "quantity"
 TIME = "time"
+MICRO_TIME = "micro-time"
 INT_OR_STRING = "int-or-string"
 
 _SPECIAL = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": TIME,
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": TIME,
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": MICRO_TIME,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
 }
 
@@ -33,14 +34,16 @@ _SPECIAL = {
 class Type:
     """The type of one field.
 
-    ``form`` is STRUCT, MAP, LIST, ANY, QUANTITY, TIME, INT_OR_STRING or a JSON type ("string", "integer",
-    "number", "boolean"). ``fields`` belongs to STRUCT, ``item`` to MAP and LIST.
+    ``form`` is STRUCT, MAP, LIST, ANY, QUANTITY, TIME, MICRO_TIME, INT_OR_STRING or a JSON type ("string",
+    "integer", "number", "boolean"). ``fields`` belongs to STRUCT, ``item`` to MAP and LIST; ``name`` is that of the
+    OpenAPI definition, "" for a type without one.
     """
 
-    __slots__ = ("_fields", "_item", "_node", "form", "list_keys", "list_type", "merge_key", "strategies")
+    __slots__ = ("_fields", "_item", "_node", "form", "list_keys", "list_type", "merge_key", "name", "strategies")
 
-    def __init__(self, form: str, node: dict[str, Any]) -> None:
+    def __init__(self, form: str, node: dict[str, Any], name: str = "") -> None:
         self.form = form
+        self.name = name
         self._node = node
         self._fields: dict[str, Type] | None = None
         self._item: Type | None = None
@@ -66,6 +69,11 @@ class Type:
             key = "items" if self.form == LIST else "additionalProperties"
             self._item = _compile(self._node.get(key) or {})
         return self._item
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether a string is base64 of bytes."""
+        return bool(self._node.get("format") == "byte")
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -105,8 +113,8 @@ def _definition(name: str) -> Type:
     special = _SPECIAL.get(name)
     node = definitions()[name]
     if special is not None:
-        return Type(special, node)
-    return _plain(node)
+        return Type(special, node, name)
+    return _plain(node, name)
 
 
 def _compile(node: dict[str, Any]) -> Type:
@@ -117,17 +125,17 @@ def _compile(node: dict[str, Any]) -> Type:
     if len(node) == 1:
         return _definition(name)
     # A reference with attributes of its own: those win over the definition's.
-    return _plain({**definitions()[name], **{key: node[key] for key in node if key != "$ref"}})
+    return _plain({**definitions()[name], **{key: node[key] for key in node if key != "$ref"}}, name)
 
 
-def _plain(node: dict[str, Any]) -> Type:
+def _plain(node: dict[str, Any], name: str = "") -> Type:
     kind = node.get("type")
     if kind == "array":
         return Type(LIST, node)
     if kind == "object":
         if "properties" in node:
-            return Type(STRUCT, node)
-        return Type(MAP, node) if "additionalProperties" in node else Type(ANY, node)
+            return Type(STRUCT, node, name)
+        return Type(MAP, node) if "additionalProperties" in node else Type(ANY, node, name)
     if kind == "string" and node.get("format") == "date-time":
         return Type(TIME, node)
     if kind == "string" and node.get("format") == "int-or-string":
