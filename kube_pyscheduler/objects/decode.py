@@ -94,6 +94,7 @@ class ObjectDecoder:
 
 
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+)\]|(\[\.\.\.\])")
+_JSON_TYPES = {"object": dict, "array": list, "str": str, "int": int, "float": float, "bool": bool}
 
 
 def _drop(value: Any, message: str) -> bool:
@@ -102,11 +103,13 @@ def _drop(value: Any, message: str) -> bool:
     if found is None:
         return False
     steps = [name or (int(index) if index else None) for name, index, _any in _STEP.findall(found.group(1))]
-    return _remove(value, steps)
+    got = re.search(r"got `([a-z]+)`", message)
+    return _remove(value, steps, _JSON_TYPES.get(got.group(1)) if got else None)
 
 
-def _remove(root: Any, steps: list[str | int | None]) -> bool:
-    """Remove what ``steps`` lead to; None stands for "some entry of this mapping", which is dropped whole."""
+def _remove(root: Any, steps: list[str | int | None], got: type | None) -> bool:
+    """Remove what ``steps`` lead to. None stands for "some entry of this mapping": as the last step it drops the entries
+    of type ``got``, else (or where there are none) the mapping is dropped whole."""
     value: Any = root
     for position, step in enumerate(steps):
         last = position == len(steps) - 1
@@ -114,6 +117,8 @@ def _remove(root: Any, steps: list[str | int | None]) -> bool:
         if step is None:
             return False
         try:
+            if following_any and position == len(steps) - 2 and got and _drop_entries(value[step], got):
+                return True
             if last or following_any:
                 del value[step]
                 return steps[:1] != ["metadata"] or len(steps) > 2
@@ -121,6 +126,13 @@ def _remove(root: Any, steps: list[str | int | None]) -> bool:
         except (KeyError, IndexError, TypeError):
             return False
     return False
+
+
+def _drop_entries(mapping: Any, of_type: type) -> bool:
+    wrong = [key for key, item in mapping.items() if type(item) is of_type]
+    for key in wrong:
+        del mapping[key]
+    return bool(wrong)
 
 
 def _drop_quantities(value: Any) -> bool:

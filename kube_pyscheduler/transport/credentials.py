@@ -117,8 +117,10 @@ def load(source: Source) -> Access:
         )
     except CredentialsError as error:
         raise CredentialsError(f"{where}: {error}") from error.__cause__
-    except (ConfigException, yaml.YAMLError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+    except (ConfigException, yaml.YAMLError, OSError) as error:
         raise CredentialsError(f"{where}: {error}") from error
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise CredentialsError(f"{where}: not of the form of a kubeconfig: {error}") from error
     if plugin and not access.authorization and not access.cert_file:
         raise CredentialsError(f"{where}: the credential plugin gave neither a token nor a certificate")
     return access
