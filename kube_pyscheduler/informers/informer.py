@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, NoReturn, Protocol, TypeVar
@@ -23,13 +22,14 @@ from kube_pyscheduler.informers.reflector import (
 from kube_pyscheduler.informers.store import Change, Identity, Store, Writer
 from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.transport.client import Client
 from kube_pyscheduler.transport.errors import Forbidden, NotFound
 
 T = TypeVar("T", bound=Object)
-logger = logging.getLogger(__name__)
+log = Log(__name__)
 
 BACKOFF_INITIAL: Final = 0.8
 BACKOFF_MAXIMUM: Final = 30.0
@@ -169,8 +169,8 @@ class Informer(Generic[T]):
             for handler in self._handlers:
                 try:
                     handler(old, new)
-                except Exception:
-                    logger.exception("a handler of %s failed", self.kind.name)
+                except Exception as error:
+                    log.error("An event handler failed", error, kind=self.kind.name)
 
     def _well(self, *, synced: bool = False) -> None:
         """The server answers. A list alone does not calm the backoff: its watch may fail at once, again and again."""
@@ -187,13 +187,13 @@ class Informer(Generic[T]):
             return
         delay = self._backoff.next()
         self.problem = str(error)
-        logger.warning("%s: %s; trying again in %.1f s", self.kind.plural, error, delay)
+        log.error("List or watch failed", kind=self.kind.name, problem=self.problem, retry_seconds=round(delay, 1))
         await self._sleep(delay)
 
     async def _wait_for_kind(self, error: NotFound | Forbidden) -> None:
         problem = str(error)
         if problem != self.problem:
-            logger.warning("%s: going on without them: %s", self.kind.plural, error)
+            log.error("Going on without a kind that is absent or hidden", kind=self.kind.name, problem=problem)
         if isinstance(error, NotFound):
             self._tell(self._writer.replace({}))
         self.problem = problem

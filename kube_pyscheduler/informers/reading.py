@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from kube_pyscheduler.informers.store import Identity, Store
+from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.objects.decode import DecodeError, key_of
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.objects.pod import Pod
 
 T = TypeVar("T", bound=Object)
-logger = logging.getLogger(__name__)
+log = Log(__name__)
 
 SalvageRule = Callable[[Any, Any], bool]
 """``(good, readable) -> bool``: whether what is readable of an object is to be used, given its last good version if we
@@ -51,10 +51,11 @@ class Reader(Generic[T]):
         self._malformed()
         identity = identify(raw)
         readable = self._readable(raw)
+        fields = {"kind": self._kind.name, "object": error.key, "problem": error.problem}
         if readable is None:
-            logger.error("malformed %s skipped: %s", self._kind.name, error)
+            log.error("Malformed object skipped", **fields)
             return identity
-        logger.error("malformed %s used as far as it is readable: %s", self._kind.name, error)
+        log.error("Malformed object used as far as it is readable", **fields)
         self._salvaged[readable.key] = readable
         return readable
 

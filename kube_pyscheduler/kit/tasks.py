@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
+from kube_pyscheduler.kit.verbosity import Log
+
 T = TypeVar("T")
-logger = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class TaskCrashed(Exception):
@@ -65,16 +66,16 @@ class Tasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._report(f"task {task.get_name()} failed: {error!r}", error)
+            self._report(task, "failed", error)
 
     def _ended_forever(self, task: asyncio.Task[Any]) -> None:
         self._ended(task)
         if not self._closing and (task.cancelled() or task.exception() is None):
-            self._report(f"task {task.get_name()} ended early", None)
+            self._report(task, "ended early", None)
 
-    def _report(self, problem: str, cause: BaseException | None) -> None:
-        logger.error("%s", problem, exc_info=cause)
+    def _report(self, task: asyncio.Task[Any], problem: str, cause: BaseException | None) -> None:
+        log.error("Task crashed", cause, task=task.get_name(), problem=problem)
         if self._crash is None:
-            self._crash = TaskCrashed(problem)
+            self._crash = TaskCrashed(f"task {task.get_name()} {problem}" + (f": {cause!r}" if cause else ""))
             self._crash.__cause__ = cause
             self._crash_seen.set()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import os
 import ssl
 import urllib.request
@@ -19,8 +18,9 @@ from urllib.parse import urlsplit
 import yaml
 
 from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.kit.verbosity import Log
 
-logger = logging.getLogger(__name__)
+log = Log(__name__)
 
 REREAD_PERIOD: Final = 60.0
 """Seconds between two readings of files. The kubelet renews a token at 80 % of its life, ten minutes at least.
@@ -230,7 +230,7 @@ class Credentials:
         try:
             self.access = await asyncio.to_thread(load, self._source)
         except CredentialsError as error:
-            logger.error("cannot renew the credentials, going on with the old ones: %s", error)
+            log.error("Cannot renew the credentials, going on with the old ones", problem=str(error))
         finally:
             self._reading = None
             self._read_at = self.clock.monotonic()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import socket
 from typing import Any, Final, NamedTuple, Self
 
@@ -15,11 +14,12 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.transport.credentials import Credentials
 from kube_pyscheduler.transport.errors import NetworkError
 from kube_pyscheduler.transport.requests import JSON, Request
 
-logger = logging.getLogger(__name__)
+log = Log(__name__)
 
 KEEP_IDLE: Final = 60.0
 """Seconds an unused connection stays open: less than the 90 s after which API servers close theirs, because a request
@@ -136,7 +136,7 @@ class Session:
         self._access = new
         self._headers.clear()
         if (new.digest, new.server, new.proxy) != (old.digest, old.server, old.proxy):
-            logger.info("the certificates changed: opening new connections to %s", new.server)
+            log.info(0, "The certificates changed, opening new connections", server=new.server)
             old_pool, self._http = self._http, await self._open_pool()
             self._in_background(self._retire(old_pool))
 

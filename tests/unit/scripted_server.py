@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self
 
+import pytest
 from aiohttp import web
 
 from kube_pyscheduler.kit.clock import Clock, RealClock
@@ -170,6 +171,13 @@ def session_to(url: str, *, clock: Clock | None = None, **access: Any) -> Sessio
     """A session to this server, with fixed credentials."""
     fixed = Credentials(Source(master=url), Access(server=url, **access), clock or RealClock())
     return Session(fixed, user_agent="test")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged, a text a record with its fields."""
+    return [
+        f"{record.getMessage()} {getattr(record, 'fields', {})} {record.exc_text or ''}" for record in caplog.records
+    ]
 
 
 class Sleeps:

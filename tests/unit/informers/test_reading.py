@@ -9,6 +9,7 @@ from kube_pyscheduler.informers.store import Identity, Writer
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
 from tests.unit.informers.objects import malformed, pod
+from tests.unit.scripted_server import logged
 
 
 class Pods:
@@ -54,7 +55,7 @@ def test_null_is_absent(pods: Pods) -> None:
 def test_an_unbound_malformed_pod_is_left_out_and_counted(pods: Pods, caplog: pytest.LogCaptureFixture) -> None:
     assert pods.read(malformed(pod("p", 3))) == Identity("ns/p", "uid-p", "3")
     assert pods.malformed == 1
-    assert "ns/p" in caplog.text
+    assert "ns/p" in logged(caplog)[0]
 
 
 def test_a_bound_malformed_pod_stays_on_its_node(pods: Pods) -> None:

@@ -257,4 +257,4 @@ async def test_what_cannot_be_read_again_stays_as_it_was(
     await asyncio.to_thread(Path(path).unlink)
     await credentials.renew()
     assert credentials.access.authorization == "Bearer abc"
-    assert "cannot renew the credentials" in caplog.text
+    assert "Cannot renew the credentials" in caplog.text
