@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -57,11 +58,9 @@ def _pre_filter(cycle: Cycle) -> dict[str, Any]:
 
 
 def _filter(cycle: Cycle, table: NodeTable) -> dict[str, Any]:
-    try:
-        cycle.filter()
-    except AttemptFailed:
+    with contextlib.suppress(AttemptFailed):
         # The refusals have the errors, too.
-        pass
+        cycle.filter()
     refused = {table.names[row]: shown(status) for status, rows in cycle.refusals() for row in rows.tolist()}
     feasible = sorted(table.names[row] for row in np.flatnonzero(cycle.feasible).tolist())
     return {"filter": refused, "feasible": feasible}

@@ -1,0 +1,1 @@
+"""Bugs that people reported about schedulers, as small inputs with the right outcome; named by case number."""
