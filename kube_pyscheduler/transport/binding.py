@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from typing import Final
 
 from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.objects.kinds import POD
+from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import Conflict, NetworkError, ServerError
+from kube_pyscheduler.transport.errors import Conflict, NetworkError, NotFound, ServerError
 
 LOOKS: Final = 5
 """How often the pod is looked at after a lost answer before its fate is reported as unknown."""
+
+
+class Fate(Enum):
+    """What became of a pod that was to be bound."""
+
+    BOUND = "bound"
+    """It is on the node it was meant for."""
+    ELSEWHERE = "elsewhere"
+    """It is on another node."""
+    GONE = "gone"
+    """It is gone, being deleted, or another pod has its name."""
+    GATED = "gated"
+    """It has scheduling gates."""
 
 
 async def bind_pod(
@@ -24,37 +39,46 @@ async def bind_pod(
     uid: str,
     node: str,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> None:
-    """Bind the pod of this uid to ``node``.
+) -> Fate:
+    """Bind the pod of this uid to ``node`` and say what became of it.
 
-    Returns when it is bound there, also where only the answer got lost or an earlier try had done it. Raises Conflict
-    when it is bound elsewhere, being deleted, or another pod has its name; NotFound when it is gone; any other
-    APIError, or NetworkError when it is not bound, or still unknown after a few looks at it.
+    Raises APIError where the server refused for another reason, and NetworkError or ServerError where no answer came
+    and the pod is not bound, or nobody could tell after a few looks.
     """
     try:
         await client.send(requests.bind_pod(namespace, name, uid, node))
+    except NotFound:
+        return Fate.GONE
     except (NetworkError, ServerError, Conflict) as error:
         if isinstance(error, NetworkError) and not error.sent:
             raise
-        found = await _node_of(client, namespace, name, uid, sleep)
-        if found == node:
-            return
-        if found and not isinstance(error, Conflict):
-            raise Conflict(409, "Conflict", f"pod {namespace}/{name} is already assigned to node {found}") from error
+        pod = await _look(client, namespace, name, sleep)
+        if pod is None or pod.uid != uid:
+            return Fate.GONE
+        if pod.spec.node_name:
+            return Fate.BOUND if pod.spec.node_name == node else Fate.ELSEWHERE
+        if pod.is_terminating:
+            return Fate.GONE
+        if pod.spec.scheduling_gates:
+            return Fate.GATED
         raise
+    return Fate.BOUND
 
 
-async def _node_of(
-    client: Client, namespace: str, name: str, uid: str, sleep: Callable[[float], Awaitable[None]]
-) -> str:
-    """The node of the pod with this uid, "" while it has none. Raises NotFound when there is no such pod (any more)."""
+async def _look(client: Client, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
+    """The pod as it is now, as far as it is readable; None where there is none."""
     backoff = Backoff(0.2, 3.0)
-    for look in range(1, LOOKS + 1):
+    for _ in range(LOOKS - 1):
         try:
-            pod = POD.decoder.salvage(await client.send(requests.get_pod(namespace, name)))
-            break
+            return await _get(client, namespace, name)
         except (NetworkError, ServerError):
-            if look == LOOKS:
-                raise
             await sleep(backoff.next())
-    return "" if pod is None or pod.metadata.uid != uid else pod.spec.node_name
+    return await _get(client, namespace, name)
+
+
+async def _get(client: Client, namespace: str, name: str) -> Pod | None:
+    try:
+        pod: Pod | None = POD.decoder.salvage(await client.send(requests.get_pod(namespace, name)))
+    except NotFound:
+        return None
+    return pod
