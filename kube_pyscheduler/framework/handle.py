@@ -31,8 +31,8 @@ class WaitingPod(Protocol):
     def allow(self, plugin: str) -> None:
         """This plugin is content; the pod goes on when all are."""
 
-    def reject(self, plugin: str, message: str) -> None:
-        """Give the pod up."""
+    def reject(self, plugin: str, message: str) -> bool:
+        """Give the pod up. False if it was decided already."""
 
 
 class SchedulingHandle(Protocol):

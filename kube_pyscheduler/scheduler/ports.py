@@ -5,6 +5,7 @@ The daemon wires them to an API server and to Prometheus; tools and tests provid
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -37,6 +38,37 @@ class Binder(Protocol):
     async def bind(self, pod: Pod, node: str) -> BindResult:
         """Post the Binding with the pod's uid and find out what became of it. Never posts blindly twice; raises
         nothing but cancellation."""
+
+
+class PodLister(Protocol):
+    """The pods as the watch last told, pending ones included."""
+
+    def get(self, key: str) -> Pod | None:
+        """By ``namespace/name``."""
+
+    def __iter__(self) -> Iterator[Pod]: ...
+
+
+class PodReader(Protocol):
+    async def read(self, pod: Pod) -> Pod | None:
+        """The pod as the API server has it now; None where it is gone or another one has its name. Raises if the
+        server cannot tell."""
+
+
+class ObjectPort(Protocol):
+    """What plugins may ask of the API server while a pod is being bound."""
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
+        """Merge-patch an object, or its status. Raises if that fails."""
+
+    async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
+        """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
+
+
+class Evictor(Protocol):
+    async def evict(self, victim: Pod, message: str) -> None:
+        """Set the DisruptionTarget condition (reason PreemptionByScheduler, with ``message``) and delete the pod of
+        this uid. A pod that is gone already is a success. Raises if it fails."""
 
 
 class StatusWriter(Protocol):

@@ -1,0 +1,130 @@
+"""Carries out preemptions in the background: victims are cancelled where that is enough, deleted otherwise.
+
+Source: pkg/scheduler/framework/preemption/executor.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kube_pyscheduler.kit.clock import Clock
+from kube_pyscheduler.kit.tasks import Tasks
+from kube_pyscheduler.kit.verbosity import Log
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.scheduler.binding_cycle import BindingCycles
+from kube_pyscheduler.scheduler.ports import EventSink, Evictor, Observer, PodLister, StatusWriter
+from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
+
+log = Log(__name__)
+
+PARALLEL_EVICTIONS = 16
+"""Deletions of victims on their way at the same time. Source: DefaultParallelism."""
+
+
+class Preemption:
+    """Each victim is deleted once, however often and for whomever it is chosen.
+
+    While its victims are being deleted a preemptor is not to be tried: a PreEnqueue plugin asks ``is_running``.
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: PriorityQueue,
+        pods: PodLister,
+        evictor: Evictor,
+        bindings: BindingCycles,
+        status: StatusWriter,
+        events: EventSink,
+        observer: Observer,
+        tasks: Tasks,
+        clock: Clock,
+    ) -> None:
+        self._queue = queue
+        self._pods = pods
+        self._evictor = evictor
+        self._bindings = bindings
+        self._status = status
+        self._events = events
+        self._observer = observer
+        self._tasks = tasks
+        self._clock = clock
+        self._slots = asyncio.Semaphore(PARALLEL_EVICTIONS)
+        self._last_victim: dict[str, Pod | None] = {}
+        """By uid of the preemptor: its only victim not deleted yet, None while there are more."""
+        self._evicted: set[str] = set()
+        """Victims whose deletion was sent, until they are gone."""
+
+    def is_running(self, uid: str) -> bool:
+        """Whether victims of this pod are still being deleted. Once the last one is seen to go, they are not."""
+        if uid not in self._last_victim:
+            return False
+        victim = self._last_victim[uid]
+        if victim is None:
+            return True
+        latest = self._pods.get(victim.key)
+        return latest is not None and latest.uid == victim.uid and not latest.is_terminating
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._evicted.discard(uid)
+
+    def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
+        """Make room for ``preemptor`` on ``node``. The preemptor's own place in the queue is not touched."""
+        self._observer.preemption(len(victims))
+        self._withdraw_lesser_promises(preemptor, node)
+        wanted = [victim for victim in victims if not victim.is_terminating and victim.uid not in self._evicted]
+        if not wanted:
+            return
+        log.info(2, "Start the preemption asynchronously", preemptor=preemptor.key, node=node, victims=len(wanted))
+        self._evicted.update(victim.uid for victim in wanted)
+        self._last_victim[preemptor.uid] = wanted[0] if len(wanted) == 1 else None
+        self._tasks.start(self._run(preemptor, node, wanted), name="preemption")
+
+    def _withdraw_lesser_promises(self, preemptor: Pod, node: str) -> None:
+        """Pods of lower priority that were promised the node may not fit any more: let them look elsewhere."""
+        now = self._clock.monotonic()
+        for info in self._queue.nominator.nominated_on(node):
+            if info.pod.priority < preemptor.priority:
+                self._queue.withdraw_nomination(info, now)
+                self._status.patch_status(info.pod, nominated_node="")
+
+    async def _run(self, preemptor: Pod, node: str, victims: list[Pod]) -> None:
+        """All victims but one at once, the last one after them."""
+        *first, last = victims
+        worked = all(await asyncio.gather(*(self._remove(preemptor, node, victim) for victim in first)))
+        self._last_victim[preemptor.uid] = last
+        if worked:
+            worked = await self._remove(preemptor, node, last)
+        else:
+            self._evicted.discard(last.uid)
+        del self._last_victim[preemptor.uid]
+        # What its victims' end set free may have been told while the preemptor was gated, and it heard nothing.
+        if not worked or any(self._is_gone(victim) for victim in victims):
+            self._queue.activate([preemptor], self._clock.monotonic())
+
+    async def _remove(self, preemptor: Pod, node: str, victim: Pod) -> bool:
+        """Whether the victim goes, or will."""
+        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        if self._bindings.cancel(victim.uid, "preempted"):
+            self._evicted.discard(victim.uid)
+            note += " (in kube-scheduler memory)."
+        else:
+            message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+            try:
+                async with self._slots:
+                    await self._evictor.evict(victim, message)
+            except Exception as error:
+                self._evicted.discard(victim.uid)
+                log.error("Tried to preempt pod", error, pod=victim.key, preemptor=preemptor.key)
+                return False
+        log.info(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor.key, victim=victim.key, node=node)
+        self._events.event(victim, "Normal", "Preempted", "Preempting", note)
+        if self._is_gone(victim):
+            self._evicted.discard(victim.uid)
+        return True
+
+    def _is_gone(self, victim: Pod) -> bool:
+        latest = self._pods.get(victim.key)
+        return latest is None or latest.uid != victim.uid

@@ -1,0 +1,236 @@
+"""The scheduler as one thing: everything between watch events and bindings, put together over the ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from kube_pyscheduler.cache.cache import Cache
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.engine.decision import Decision
+from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.profile import Profile
+from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.kit.rng import Rng
+from kube_pyscheduler.kit.tasks import Tasks
+from kube_pyscheduler.scheduler.audit import Audit
+from kube_pyscheduler.scheduler.binding_cycle import PARALLEL_BINDINGS, BindingCycles
+from kube_pyscheduler.scheduler.cycle_observer import CycleObserver
+from kube_pyscheduler.scheduler.dispatcher import SendPatch, StatusDispatcher
+from kube_pyscheduler.scheduler.event_handlers import EventHandlers
+from kube_pyscheduler.scheduler.failure import FailureHandler
+from kube_pyscheduler.scheduler.handles import BindHandle, CycleHandle
+from kube_pyscheduler.scheduler.ports import Binder, EventSink, Evictor, ObjectPort, Observer, PodLister, PodReader
+from kube_pyscheduler.scheduler.preemption import Preemption
+from kube_pyscheduler.scheduler.refresh import refresh_forever
+from kube_pyscheduler.scheduler.scheduling_loop import Decide, SchedulingLoop
+from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
+from kube_pyscheduler.scheduling_queue.dump import dump_queue
+from kube_pyscheduler.scheduling_queue.priority_queue import INITIAL_BACKOFF, MAX_BACKOFF, PriorityQueue
+
+AUDIT_PAUSE = 60.0
+"""Seconds between two audits. A lost pod is found by the second."""
+
+GRACE = 30.0
+"""Seconds that bindings get to finish when the scheduler stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world outside. ``pods``: all pods, as the store of their informer has them. ``patch_status``: how a status
+    patch is sent, see ``dispatcher``."""
+
+    binder: Binder
+    patch_status: SendPatch
+    events: EventSink
+    observer: Observer
+    pods: PodLister
+    objects: ObjectPort
+    reader: PodReader
+    evictor: Evictor
+
+
+class Scheduler:
+    """Give it watch events with ``handle`` from the beginning; it decides from ``start`` to ``stop``.
+
+    ``profiles`` by scheduler name. ``rng`` breaks ties. Backoffs in seconds. ``decide`` replaces the engine. Nothing of
+    it is thread-safe: it belongs to one event loop.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        ports: Ports,
+        *,
+        rng: Rng,
+        clock: Clock | None = None,
+        initial_backoff: float = INITIAL_BACKOFF,
+        max_backoff: float = MAX_BACKOFF,
+        parallel_bindings: int = PARALLEL_BINDINGS,
+        decide: Decide | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._profiles = dict(profiles)
+        self._ports = ports
+        self._rng = rng
+        self._clock = clock = clock or RealClock()
+        self._sleep = sleep
+        self._tasks = Tasks()
+        self._refreshers: list[asyncio.Task[NoReturn]] = []
+        self._is_started = False
+        self.cache = Cache()
+        self.queue = PriorityQueue(
+            profiles,
+            self.cache.listers,
+            initial_backoff=initial_backoff,
+            max_backoff=max_backoff,
+            observer=ports.observer,
+            timer=clock.monotonic,
+            on_ready=self._wake,
+        )
+        self.waiting = WaitingPods()
+        self.status = StatusDispatcher(ports.patch_status, self._tasks, clock, sleep=sleep)
+        failures = FailureHandler(self.queue, ports.pods, self.status, ports.events, ports.observer, clock)
+        self.bindings = BindingCycles(
+            cache=self.cache,
+            queue=self.queue,
+            waiting=self.waiting,
+            failures=failures,
+            binder=ports.binder,
+            objects=ports.objects,
+            status=self.status,
+            events=ports.events,
+            observer=ports.observer,
+            clock=clock,
+            tasks=self._tasks,
+            parallel=parallel_bindings,
+            on_room=self._wake,
+        )
+        self.preemption = Preemption(
+            queue=self.queue,
+            pods=ports.pods,
+            evictor=ports.evictor,
+            bindings=self.bindings,
+            status=self.status,
+            events=ports.events,
+            observer=ports.observer,
+            tasks=self._tasks,
+            clock=clock,
+        )
+        self._handle = CycleHandle(
+            self.queue.nominator, self.waiting, lambda pods: self.queue.activate(pods, clock.monotonic())
+        )
+        self._cycle_observer = CycleObserver(ports.observer, clock)
+        self._engine = self._new_engine()
+        self.loop = SchedulingLoop(
+            profiles=self._profiles,
+            queue=self.queue,
+            cache=self.cache,
+            decide=decide or self._decide,
+            handle=self._handle,
+            waiting=self.waiting,
+            bindings=self.bindings,
+            failures=failures,
+            preemption=self.preemption,
+            events=ports.events,
+            observer=ports.observer,
+            cycle_observer=self._cycle_observer,
+            clock=clock,
+        )
+        self._handlers = EventHandlers(
+            profiles=self._profiles,
+            cache=self.cache,
+            queue=self.queue,
+            bindings=self.bindings,
+            preemption=self.preemption,
+            status=self.status,
+            observer=ports.observer,
+            clock=clock,
+        )
+        self.audit = Audit(
+            profiles=self._profiles,
+            cache=self.cache,
+            queue=self.queue,
+            pods=ports.pods,
+            reader=ports.reader,
+            observer=ports.observer,
+            clock=clock,
+        )
+
+    # Events and decisions
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds whose events ``handle`` wants, as in ``kind:``."""
+        return self._handlers.kinds()
+
+    def handle(self, kind: str, old: Any, new: Any) -> None:
+        """A watch event, in order, with the informer's store already changed. ``old`` is None for an added object,
+        ``new`` is None for a deleted one."""
+        self._handlers.handle(kind, old, new)
+
+    def reload(self, profiles: Mapping[str, Profile]) -> None:
+        """Decide with other plugins from now on. Pods in flight finish with those they started with."""
+        self._profiles.clear()
+        self._profiles.update(profiles)
+        self._engine = self._new_engine()
+        self.queue.reload(profiles, self._clock.monotonic())
+        if self._is_started:
+            self._start_refreshers()
+
+    def dump(self) -> Iterator[str]:
+        """The queue and the pods on their way, a line each, for people."""
+        yield from dump_queue(self.queue, self._clock.monotonic())
+        yield f"Binding: {len(self.bindings)} pods, {len(self.waiting)} of them held by Permit"
+        yield f"Status patches to send: {len(self.status)}"
+
+    def _new_engine(self) -> Engine:
+        return Engine(self.cache.table, self.cache.listers, self._handle, self._cycle_observer)
+
+    def _decide(self, profile: Profile, info: PodInfo) -> Decision:
+        return self._engine.schedule(profile, info, self._rng)
+
+    def _wake(self) -> None:
+        self.loop.wake()
+
+    # Running
+
+    def start(self) -> None:
+        """Decide from now on. Somebody must await ``crashed``."""
+        self._is_started = True
+        self._tasks.start(self.loop.run(), name="scheduling loop")
+        self._tasks.start(self._audit_forever(), name="audit", forever=True)
+        self._start_refreshers()
+
+    async def crashed(self) -> NoReturn:
+        """Raises TaskCrashed when the scheduler itself is broken: the process should end."""
+        await self._tasks.crashed()
+
+    async def stop(self, grace: float = GRACE) -> None:
+        """Pop no more, let the Bindings that were sent finish for ``grace`` seconds, end everything else."""
+        self.loop.stop()
+        await self.bindings.drain(grace)
+        await self.abort()
+
+    async def abort(self) -> None:
+        """End everything at once: nothing is sent any more when this returns."""
+        self.loop.stop()
+        await self._tasks.close()
+
+    def _start_refreshers(self) -> None:
+        for task in self._refreshers:
+            task.cancel()
+        handle = BindHandle(self.cache.listers, self._ports.binder, self._ports.objects, self._clock)
+        self._refreshers = [
+            self._tasks.start(refresh_forever(plugin, handle, self._sleep), name=f"refresh {plugin.name}")
+            for profile in self._profiles.values()
+            for plugin in profile.refreshing
+        ]
+
+    async def _audit_forever(self) -> NoReturn:
+        while True:
+            await self._sleep(AUDIT_PAUSE)
+            self.audit.find_lost()
+            await self.audit.settle_overdue()
