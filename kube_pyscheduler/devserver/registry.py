@@ -20,9 +20,10 @@ from kube_pyscheduler.devserver.admission.problems import Problems
 from kube_pyscheduler.devserver.admission.rules import Rules, rules_for
 from kube_pyscheduler.devserver.deletion import Deletion, finished
 from kube_pyscheduler.devserver.options import STRICT, WARN, DeleteOptions, WriteOptions
+from kube_pyscheduler.devserver.patching.apply import apply, track_update
 from kube_pyscheduler.devserver.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource, ResourceTable
 from kube_pyscheduler.devserver.schema.normalise import read_object
-from kube_pyscheduler.devserver.schema.types import type_of
+from kube_pyscheduler.devserver.schema.types import ANY_TYPE, Type, type_of
 from kube_pyscheduler.devserver.store import Object, Store, copy_object
 from kube_pyscheduler.devserver.times import timestamp
 from kube_pyscheduler.kit.clock import Clock, RealClock
@@ -161,7 +162,27 @@ class Registry:
         current = self.store.get(resource, namespace, name)
         if current is None:
             raise errors.not_found(resource.key, name)
+        given = obj["metadata"].get("managedFields")
         obj = self._read(resource, obj, options)
+        if current["metadata"].get("managedFields") and given != [{}]:
+            obj = track_update(
+                current,
+                obj,
+                self._type(resource),
+                manager=options.field_manager,
+                api_version=resource.api_version,
+                now=self.now(),
+                subresource=subresource,
+            )
+        else:
+            obj["metadata"].pop("managedFields", None)
+        return self._replace(resource, obj, current, subresource, options)
+
+    def _replace(
+        self, resource: Resource, obj: Object, current: Object, subresource: str, options: WriteOptions
+    ) -> Object:
+        """Check and store a new state of an object; ``obj`` is this method's own."""
+        name, namespace = current["metadata"]["name"], current["metadata"].get("namespace", "")
         rules = self._rules(resource)
         self._check_version(resource, rules, obj["metadata"], current["metadata"])
         problems = Problems()
@@ -202,6 +223,39 @@ class Registry:
             return new
         return self.store.update(resource, new).obj
 
+    def apply(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: Object,
+        *,
+        force: bool,
+        subresource: str = "",
+        options: WriteOptions,
+    ) -> tuple[Object, bool]:
+        """Server-side apply by ``options.field_manager``; the object, and whether it was created.
+
+        409 when fields of other managers would change, unless ``force``; otherwise as ``create`` and ``update``.
+        """
+        current = self.store.get(resource, namespace, name)
+        if current is None and subresource:
+            raise errors.not_found(resource.key, name)
+        applied = apply(
+            current,
+            self._read(resource, body, options),
+            self._type(resource),
+            manager=options.field_manager,
+            api_version=resource.api_version,
+            now=self.now(),
+            force=force,
+            read=lambda obj: self._read(resource, obj, WriteOptions()),
+            subresource=subresource,
+        )
+        if current is None:
+            return self.create(resource, applied, options), True
+        return self._replace(resource, copy_object(applied), current, subresource, options), False
+
     def _check_version(self, resource: Resource, rules: Rules, given: dict[str, Any], current: dict[str, Any]) -> None:
         version = given.get("resourceVersion") or "0"
         if version == "0":
@@ -232,7 +286,9 @@ class Registry:
 
     def _with_status(self, resource: Resource, rules: Rules, obj: Object, current: Object) -> Object:
         """The current object with the given status; core kinds take labels and annotations too."""
-        metadata = dict(current["metadata"])
+        metadata = {**current["metadata"], "managedFields": obj["metadata"].get("managedFields") or []}
+        if not metadata["managedFields"]:
+            del metadata["managedFields"]
         if not resource.group:
             metadata = obj["metadata"]
             _carry_metadata(metadata, current["metadata"])
@@ -260,12 +316,15 @@ class Registry:
         return binding.bind(self.store, namespace, name, body, self.now(), dry_run=dry_run)
 
     def _rules(self, resource: Resource) -> Rules:
-        return rules_for(resource, custom=type_of(resource.group, resource.version, resource.kind) is None)
+        return rules_for(resource, custom=self._type(resource) is ANY_TYPE)
+
+    def _type(self, resource: Resource) -> Type:
+        return type_of(resource.group, resource.version, resource.kind) or ANY_TYPE
 
     def _read(self, resource: Resource, obj: Object, options: WriteOptions) -> Object:
         """A clean copy of the object in the shape of its kind."""
-        kind = type_of(resource.group, resource.version, resource.kind)
-        if kind is None:
+        kind = self._type(resource)
+        if kind is ANY_TYPE:
             return copy_object(obj)
         strict = options.field_validation == STRICT
         clean, messages = read_object(obj, kind, resource.kind, resource.version, strict=strict)

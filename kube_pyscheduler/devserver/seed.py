@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from kube_pyscheduler.devserver.registry import Registry
 from kube_pyscheduler.devserver.resources import NODES, ResourceTable
 from kube_pyscheduler.devserver.store import Object
+from kube_pyscheduler.devserver.yaml_text import load_all_yaml
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 REGION = "region-1"
@@ -19,21 +19,6 @@ _CAPACITY = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "200Gi", "pods
 
 class SeedError(Exception):
     """A seed file can't be used; the message names the file and the document."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: timestamps stay text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def load_yaml(text: str | bytes) -> Any:
-    """One YAML document as JSON values."""
-    return yaml.load(text, Loader=_Loader)
 
 
 def make_node(number: int) -> Object:
@@ -62,7 +47,7 @@ def seed_nodes(registry: Registry, count: int) -> None:
 def read_file(path: Path) -> Iterator[Object]:
     """The objects of a YAML file with any number of documents; a List counts as its items."""
     try:
-        documents = list(yaml.load_all(path.read_text(), Loader=_Loader))
+        documents = list(load_all_yaml(path.read_text()))
     except (OSError, yaml.YAMLError) as error:
         raise SeedError(f"{path}: {error}") from error
     for number, document in enumerate(documents, 1):

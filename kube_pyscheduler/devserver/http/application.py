@@ -12,6 +12,7 @@ from kube_pyscheduler.devserver.http.access import authenticate, authorize, auth
 from kube_pyscheduler.devserver.http.answers import refusal
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.http.discovery import Discovery
+from kube_pyscheduler.devserver.http.openapi import OpenAPI
 from kube_pyscheduler.devserver.http.reading import Reading
 from kube_pyscheduler.devserver.http.writing import Writing
 
@@ -29,6 +30,7 @@ class Handler:
         self._reading = Reading(context)
         self._writing = Writing(context)
         self._discovery = Discovery(context.table)
+        self._openapi = OpenAPI(context.table, lambda _: None)
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -47,7 +49,10 @@ class Handler:
         info = self._resource_request(request, segments)
         if info is None:
             authorize_path(self._context, user, request.method, request.path)
-            return self._discovery.answer(request, segments)
+            if request.method not in ("GET", "HEAD"):
+                raise errors.method_not_allowed()
+            answering = self._openapi if segments[0] == "openapi" else self._discovery
+            return answering.answer(request, segments)
         authorize(self._context, user, info, request)
         match info.verb:
             case "get":

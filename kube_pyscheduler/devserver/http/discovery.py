@@ -50,8 +50,6 @@ class Discovery:
         self._table = table
 
     def answer(self, request: web.Request, segments: list[str]) -> web.Response:
-        if request.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed()
         if segments[0] in _HEALTH:
             return web.Response(text="ok")
         match segments:

@@ -13,6 +13,7 @@ import yaml
 
 from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.schema import protobuf
+from kube_pyscheduler.devserver.yaml_text import load_yaml
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -58,7 +59,7 @@ def decode_body(content_type: str, body: bytes) -> dict[str, Any]:
     try:
         if media == PROTOBUF:
             return protobuf.decode(body)
-        decoded = yaml.safe_load(body) if media == YAML else msgspec.json.decode(body)
+        decoded = load_yaml(body) if media == YAML else msgspec.json.decode(body)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, protobuf.ProtobufError) as error:
         raise errors.bad_request(f"couldn't read the body: {error}") from None
     if not isinstance(decoded, dict):

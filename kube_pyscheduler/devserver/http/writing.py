@@ -14,7 +14,7 @@ from kube_pyscheduler.devserver.event_views import check_write, stored_as, to_st
 from kube_pyscheduler.devserver.eviction import evict
 from kube_pyscheduler.devserver.http.answers import deleted, object_answer, success, text_answer
 from kube_pyscheduler.devserver.http.context import Context
-from kube_pyscheduler.devserver.http.negotiation import accepted, decode_body
+from kube_pyscheduler.devserver.http.negotiation import YAML, accepted, decode_body
 from kube_pyscheduler.devserver.http.representation import renderer
 from kube_pyscheduler.devserver.http.request_info import RequestInfo
 from kube_pyscheduler.devserver.options import (
@@ -99,6 +99,8 @@ class Writing:
 
     async def patch(self, request: web.Request, info: RequestInfo) -> web.Response:
         options = _write_options(request)
+        if request.content_type == APPLY:
+            return await self._apply(request, info, options)
         change = _patch_of(info.resource, request.content_type, await request.read())
         if info.subresource == "scale":
             return self._change_scale(info, change, options)
@@ -117,6 +119,26 @@ class Writing:
             options=options,
         )
         return self._answer(request, info, updated, options)
+
+    async def _apply(self, request: web.Request, info: RequestInfo, options: WriteOptions) -> web.Response:
+        if not request.query.get("fieldManager"):
+            cause = errors.Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+            raise errors.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+        body = decode_body(YAML, await request.read())
+        if not body.get("kind") or not body.get("apiVersion"):
+            raise errors.bad_request("invalid object type: kind and apiVersion must be set")
+        if (body.get("metadata") or {}).get("managedFields"):
+            raise errors.bad_request("metadata.managedFields must be nil")
+        obj, created = self._registry.apply(
+            stored_as(info.resource),
+            info.namespace,
+            info.name,
+            to_stored(info.resource, _placed(info, body)),
+            force=request.query.get("force") in ("true", "1"),
+            subresource=info.subresource,
+            options=options,
+        )
+        return self._answer(request, info, obj, options, 201 if created else 200)
 
     def _change_scale(
         self, info: RequestInfo, change: Callable[[Object], Object], options: WriteOptions

@@ -1,6 +1,7 @@
-"""Makes ``definitions.json`` from a Kubernetes ``api/openapi-spec/swagger.json``: no descriptions, only served kinds.
+"""Makes ``definitions.json`` from the OpenAPI documents of Kubernetes: no descriptions, only served kinds.
 
-Run: ``python -m kube_pyscheduler.devserver.schema.build swagger.json``.
+Run: ``python -m kube_pyscheduler.devserver.schema.build api/openapi-spec``. The v2 document has everything but the
+defaults, which come from the v3 documents.
 """
 
 from __future__ import annotations
@@ -63,8 +64,21 @@ def build(swagger: dict[str, Any]) -> dict[str, Any]:
     return dict(sorted(definitions.items()))
 
 
+def _add_defaults(definitions: dict[str, Any], directory: Path) -> None:
+    """Scalar defaults of fields, as far as they are more than a zero."""
+    for file in sorted(directory.glob("*.json")):
+        schemas = (json.loads(file.read_text()).get("components") or {}).get("schemas") or {}
+        for name in schemas.keys() & definitions.keys():
+            for field, node in schemas[name].get("properties", {}).items():
+                default = node.get("default")
+                if default and not isinstance(default, (dict, list)):
+                    definitions[name]["properties"][field]["default"] = default
+
+
 def main() -> None:
-    definitions = build(json.loads(Path(sys.argv[1]).read_text()))
+    directory = Path(sys.argv[1])
+    definitions = build(json.loads((directory / "swagger.json").read_text()))
+    _add_defaults(definitions, directory / "v3")
     lines = [
         f"{json.dumps(name)}:{json.dumps(definition, separators=(',', ':'))}"
         for name, definition in definitions.items()
