@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check venv format lint types contracts tests clean
+.PHONY: demo test check venv format lint types contracts tests test-contract manifests clean
 
 demo: venv
 	$(BIN)/kube-pyscheduler demo
@@ -37,6 +37,13 @@ contracts: venv
 
 tests: venv
 	$(BIN)/python -m pytest
+
+# The API behaviour the daemon relies on, on any cluster: make test-contract KUBECONFIG=...
+test-contract: venv
+	KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest tests/contract
+
+manifests: venv
+	$(BIN)/python -m deploy.render
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
