@@ -1,0 +1,1 @@
+"""Speed and memory, with numbers anybody can take again. Nothing here is a test."""
