@@ -11,7 +11,7 @@ import click
 
 from kube_pyscheduler.devserver.access.tokens import TokenFileError, read_token_file
 from kube_pyscheduler.devserver.access.users import User
-from kube_pyscheduler.devserver.app import DevServer, serve
+from kube_pyscheduler.devserver.app import DevServer, new_event_loop, serve
 from kube_pyscheduler.devserver.errors import StatusError
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
@@ -28,6 +28,7 @@ class _Settings:
     port: int
     tokens: dict[str, User]
     rbac: bool
+    tls: bool
 
 
 @click.command()
@@ -45,6 +46,7 @@ class _Settings:
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes a free one.")
 @click.option("--token-file", type=_FILE, help='Static tokens, CSV lines token,user,uid[,"group1,group2"].')
+@click.option("--tls", is_flag=True, help="Serve HTTPS with a fresh certificate; a token is then always needed.")
 @click.option("--rbac", is_flag=True, help="Let Roles and bindings decide what users may do.")
 def devserver(
     nodes: int,
@@ -54,6 +56,7 @@ def devserver(
     port: int,
     token_file: Path | None,
     rbac: bool,
+    tls: bool,
 ) -> None:
     """Run an in-memory Kubernetes API server for demos, tests and benchmarks.
 
@@ -63,7 +66,9 @@ def devserver(
         tokens = read_token_file(token_file) if token_file else {}
     except TokenFileError as error:
         raise click.ClickException(str(error)) from error
-    asyncio.run(_run(_Settings(nodes, seeds, kubeconfig_out, address, port, tokens, rbac)))
+    settings = _Settings(nodes, seeds, kubeconfig_out, address, port, tokens, rbac, tls)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_run(settings))
 
 
 async def _run(settings: _Settings) -> None:
@@ -71,11 +76,13 @@ async def _run(settings: _Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = await serve(address=settings.address, port=settings.port, tokens=settings.tokens, rbac=settings.rbac)
+    server = await serve(
+        address=settings.address, port=settings.port, tokens=settings.tokens, rbac=settings.rbac, tls=settings.tls
+    )
     try:
         _prepare(server, settings)
         if settings.kubeconfig is not None:
-            write_kubeconfig(settings.kubeconfig, server.url, server.token)
+            write_kubeconfig(settings.kubeconfig, server.url, server.token, server.authority)
         click.echo(server.url)
         await stop.wait()
     finally:

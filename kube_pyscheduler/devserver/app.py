@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,13 +14,22 @@ from kube_pyscheduler.devserver.access.reviews import Reviews
 from kube_pyscheduler.devserver.access.tokens import Tokens
 from kube_pyscheduler.devserver.access.users import ADMIN, ANONYMOUS, User
 from kube_pyscheduler.devserver.bootstrap import bootstrap
+from kube_pyscheduler.devserver.custom_resources import CustomResources
 from kube_pyscheduler.devserver.garbage import GarbageCollector
 from kube_pyscheduler.devserver.http import application
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.registry import Registry
 from kube_pyscheduler.devserver.resources import ResourceTable
 from kube_pyscheduler.devserver.store import Store
+from kube_pyscheduler.devserver.tls import make_tls
 from kube_pyscheduler.kit.clock import Clock, RealClock
+
+try:
+    from uvloop import new_event_loop
+except ImportError:  # Not on every platform; the standard loop does the same, slower.
+    from asyncio import new_event_loop
+
+__all__ = ["DevServer", "new_event_loop", "serve"]
 
 
 @dataclass(slots=True)
@@ -31,6 +39,8 @@ class DevServer:
     url: str
     token: str
     """Bearer token of an administrator."""
+    authority: bytes
+    """PEM text of the certificate authority to trust; empty without TLS."""
     store: Store
     registry: Registry
     context: Context
@@ -49,7 +59,7 @@ async def serve(
     port: int = 0,
     tokens: Mapping[str, User] | None = None,
     rbac: bool = False,
-    tls: ssl.SSLContext | None = None,
+    tls: bool = False,
     bookmark_seconds: float = 60.0,
     history_limit: int = 20_000,
     clock: Clock | None = None,
@@ -61,7 +71,8 @@ async def serve(
     sent must be known.
 
     ``tokens`` are static bearer tokens beside the administrator's; ``rbac`` makes Roles and bindings count, without
-    it every known user may do everything; ``history_limit`` is in changes a resource (see ``Store``).
+    it every known user may do everything; ``tls`` serves HTTPS with a fresh certificate; ``history_limit`` is in
+    changes a resource (see ``Store``).
     """
     clock = clock or RealClock()
     admin_token = secrets.token_urlsafe(24)
@@ -70,21 +81,24 @@ async def serve(
     registry = Registry(store, table, clock=clock)
     bootstrap(registry)
     GarbageCollector(registry)
+    CustomResources(registry)
     known = Tokens(store, clock, {admin_token: ADMIN, **(tokens or {})})
     authorizer = Authorizer(store, enforce=rbac)
     reviews = Reviews(store, known, authorizer)
-    tokenless = ADMIN if tls is None and _is_loopback(address) else ANONYMOUS
+    server_tls = make_tls(address) if tls else None
+    tokenless = ADMIN if not tls and _is_loopback(address) else ANONYMOUS
     context = Context(store, table, registry, known, authorizer, reviews, tokenless, bookmark_seconds)
     runner = web.AppRunner(application.build(context), handler_cancellation=True, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, address, port, ssl_context=tls)
+    site = web.TCPSite(runner, address, port, ssl_context=server_tls.context if server_tls else None)
     await site.start()
     bound_port = runner.addresses[0][1]
-    scheme = "http" if tls is None else "https"
+    scheme = "https" if tls else "http"
     host = f"[{address}]" if ":" in address else address
     return DevServer(
         url=f"{scheme}://{host}:{bound_port}",
         token=admin_token,
+        authority=server_tls.authority if server_tls else b"",
         store=store,
         registry=registry,
         context=context,

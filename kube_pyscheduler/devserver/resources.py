@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY = ("create",)
+
+
+class PrinterColumn(NamedTuple):
+    """A column that a CustomResourceDefinition adds; ``path`` are the keys to the value."""
+
+    name: str
+    type: str
+    path: tuple[str, ...]
+    priority: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +36,9 @@ class Resource:
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
+    printer_columns: tuple[PrinterColumn, ...] = ()
+    """Of custom resources only, as is the schema."""
+    schema: dict[str, Any] | None = None
     key: str = field(init=False)
     """Plural with its group, "pods" or "deployments.apps": the name in messages, RBAC and the store."""
     api_version: str = field(init=False)

@@ -34,7 +34,23 @@ def make_node(number: int) -> Object:
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {},
-        "status": {"capacity": dict(_CAPACITY), "allocatable": dict(_CAPACITY)},
+        "status": {
+            "capacity": dict(_CAPACITY),
+            "allocatable": dict(_CAPACITY),
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": "v1.36.0",
+                "osImage": "Hollow Linux",
+                "kernelVersion": "6.12.0",
+                "containerRuntimeVersion": "hollow://1.0",
+            },
+        },
     }
 
 

@@ -30,7 +30,7 @@ class Handler:
         self._reading = Reading(context)
         self._writing = Writing(context)
         self._discovery = Discovery(context.table)
-        self._openapi = OpenAPI(context.table, lambda _: None)
+        self._openapi = OpenAPI(context.table)
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         try:

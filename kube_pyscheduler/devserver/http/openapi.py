@@ -19,9 +19,7 @@ from kube_pyscheduler.devserver.resources import Resource, ResourceTable
 from kube_pyscheduler.devserver.schema.types import KIND_EXTENSION, definition_name, definitions
 
 Object = dict[str, Any]
-CustomSchema = Callable[[Resource], Object | None]
-"""The schema of a custom resource as its definition gives it."""
-
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _V2 = "#/definitions/"
 _V3 = "#/components/schemas/"
 
@@ -29,9 +27,8 @@ _V3 = "#/components/schemas/"
 class OpenAPI:
     """Answers the paths below /openapi."""
 
-    def __init__(self, table: ResourceTable, custom_schema: CustomSchema) -> None:
+    def __init__(self, table: ResourceTable) -> None:
         self._table = table
-        self._custom_schema = custom_schema
 
     def answer(self, request: web.Request, segments: list[str]) -> web.Response:
         match segments:
@@ -85,13 +82,13 @@ class OpenAPI:
     def _schemas(self, resources: Iterable[Resource]) -> Object:
         everything = definitions()
         schemas: Object = {}
-        pending: list[str] = []
+        pending: list[str] = [_OBJECT_META]
         for resource in resources:
             name = definition_name(resource.group, resource.version, resource.kind)
             if name is not None:
                 pending.append(name)
-            elif (custom := self._custom_schema(resource)) is not None:
-                schemas[_custom_name(resource)] = {**custom, KIND_EXTENSION: [_gvk(resource)]}
+            else:
+                schemas[_custom_name(resource)] = _custom_schema(resource)
         while pending:
             name = pending.pop()
             if name not in schemas:
@@ -114,6 +111,14 @@ def _references(node: Any) -> Iterable[str]:
 
 def _gvk(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _custom_schema(resource: Resource) -> Object:
+    """The schema of a custom resource, completed with what every object has."""
+    given = resource.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, **(given.get("properties") or {})}
+    properties["metadata"] = {"$ref": _V2 + _OBJECT_META}
+    return {**given, "properties": properties, KIND_EXTENSION: [_gvk(resource)]}
 
 
 def _custom_name(resource: Resource) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kube_pyscheduler.devserver.resources import Resource
-from kube_pyscheduler.devserver.tables.columns import Column, columns_for
+from kube_pyscheduler.devserver.tables.column import Column
+from kube_pyscheduler.devserver.tables.columns import columns_for
 
 Object = dict[str, Any]
 
@@ -19,10 +20,17 @@ def tabulate(resource: Resource, objects: list[Object], *, include: str, now: fl
         "metadata": {},
         "columnDefinitions": [_definition(column) for column in columns],
         "rows": [
-            {"cells": [column.cell(obj, now) for column in columns], **_carried(resource, obj, include)}
+            {"cells": [_cell(column, obj, now) for column in columns], **_carried(resource, obj, include)}
             for obj in objects
         ],
     }
+
+
+def _cell(column: Column, obj: Object, now: float) -> Any:
+    try:
+        return column.cell(obj, now)
+    except (TypeError, AttributeError, KeyError, ValueError, IndexError):
+        return "<invalid>"  # Objects that bypassed validation must not break the list.
 
 
 def _definition(column: Column) -> Object:
