@@ -24,13 +24,6 @@ from kube_pyscheduler.devserver.store import Store
 from kube_pyscheduler.devserver.tls import make_tls
 from kube_pyscheduler.kit.clock import Clock, RealClock
 
-try:
-    from uvloop import new_event_loop
-except ImportError:  # Not on every platform; the standard loop does the same, slower.
-    from asyncio import new_event_loop
-
-__all__ = ["DevServer", "new_event_loop", "serve"]
-
 
 @dataclass(slots=True)
 class DevServer:
