@@ -97,6 +97,21 @@ def load_profile(profile: Mapping[str, Any], scheduler_name: str = DEFAULT_NAME)
     return _resolve(settings, scheduler_name, problems).profiles[0]
 
 
+def override(
+    config: SchedulerConfig, leader_election: Mapping[str, Any], client_connection: Mapping[str, Any]
+) -> SchedulerConfig:
+    """``config`` with some settings replaced, by the names of the structs' attributes. Raises ConfigError."""
+    settings = msgspec.structs.replace(
+        config.settings,
+        leader_election=msgspec.structs.replace(config.settings.leader_election, **leader_election),
+        client_connection=msgspec.structs.replace(config.settings.client_connection, **client_connection),
+    )
+    problems = Problems()
+    validate(settings, problems)
+    problems.raise_if_any()
+    return SchedulerConfig(settings, config.profiles)
+
+
 def _check_header(document: Mapping[str, Any], problems: Problems) -> None:
     version, kind = document.get("apiVersion"), document.get("kind")
     if version != API_VERSION:

@@ -28,7 +28,12 @@ from kube_pyscheduler.scheduler.refresh import refresh_forever
 from kube_pyscheduler.scheduler.scheduling_loop import Decide, SchedulingLoop
 from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
 from kube_pyscheduler.scheduling_queue.dump import dump_queue
-from kube_pyscheduler.scheduling_queue.priority_queue import INITIAL_BACKOFF, MAX_BACKOFF, PriorityQueue
+from kube_pyscheduler.scheduling_queue.priority_queue import (
+    INITIAL_BACKOFF,
+    MAX_BACKOFF,
+    MAX_UNSCHEDULABLE,
+    PriorityQueue,
+)
 
 AUDIT_PAUSE = 60.0
 """Seconds between two audits. A lost pod is found by the second."""
@@ -55,7 +60,8 @@ class Ports:
 class Scheduler:
     """Give it watch events with ``handle`` from the beginning; it decides from ``start`` to ``stop``.
 
-    ``profiles`` by scheduler name. ``rng`` breaks ties. Backoffs in seconds. ``decide`` replaces the engine. Nothing of
+    ``profiles`` by scheduler name. ``rng`` breaks ties. Backoffs in seconds, and ``max_unschedulable``:
+    after how long a pod is tried again that no event helped. ``decide`` replaces the engine. Nothing of
     it is thread-safe: it belongs to one event loop.
     """
 
@@ -68,6 +74,7 @@ class Scheduler:
         clock: Clock | None = None,
         initial_backoff: float = INITIAL_BACKOFF,
         max_backoff: float = MAX_BACKOFF,
+        max_unschedulable: float = MAX_UNSCHEDULABLE,
         parallel_bindings: int = PARALLEL_BINDINGS,
         decide: Decide | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -86,6 +93,7 @@ class Scheduler:
             self.cache.listers,
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
+            max_unschedulable=max_unschedulable,
             observer=ports.observer,
             timer=clock.monotonic,
             on_ready=self._wake,

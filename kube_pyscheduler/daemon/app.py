@@ -1,0 +1,251 @@
+"""The life of the process: in which order its parts start and stop, and with which code it exits.
+
+Start: configuration, HTTP, informers until all are synced, leader election, scheduling. Stop: the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import ssl
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, NoReturn
+
+from kube_pyscheduler.config.errors import ConfigError
+from kube_pyscheduler.config.render import render
+from kube_pyscheduler.daemon.authn import DelegatingGuard
+from kube_pyscheduler.daemon.connections import Connections, connect
+from kube_pyscheduler.daemon.gauges import NEEDED_KINDS, LoopLag, Stages, make_health, pull_gauges
+from kube_pyscheduler.daemon.metrics import Metrics
+from kube_pyscheduler.daemon.options import Options
+from kube_pyscheduler.daemon.serving import Listener, ListenError, make_app
+from kube_pyscheduler.daemon.signals import stop_on_signals
+from kube_pyscheduler.daemon.tls import RELOAD_SECONDS, CertificateError, ServingCertificate
+from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
+from kube_pyscheduler.daemon.wiring import (
+    ApiBinder,
+    ApiEvictor,
+    ApiObjects,
+    ApiReader,
+    ApiReviews,
+    ApiStatus,
+    LeaderClient,
+    LoggedEvents,
+)
+from kube_pyscheduler.framework.profile import Profile, build_profiles
+from kube_pyscheduler.framework.registry import RegistryError, with_third_party
+from kube_pyscheduler.informers.factory import Informers
+from kube_pyscheduler.kit.clock import RealClock
+from kube_pyscheduler.kit.tasks import Tasks
+from kube_pyscheduler.kit.verbosity import Log
+from kube_pyscheduler.leader.election import Timing, new_identity
+from kube_pyscheduler.leader.elector import Elector, LeaseLost
+from kube_pyscheduler.objects.kinds import KINDS, POD
+from kube_pyscheduler.plugins import IN_TREE
+from kube_pyscheduler.scheduler.scheduler import Ports, Scheduler
+from kube_pyscheduler.transport.credentials import CredentialsError
+
+log = Log(__name__)
+
+STOP_SECONDS = 20.0
+"""How long bindings may take to finish after the signal: less than the 30 s that a pod gets by default, so that the
+lease can still be released."""
+
+_START_ERRORS = (ConfigError, RegistryError, CredentialsError, CertificateError, ListenError)
+
+
+def main(options: Options) -> int:
+    """Run until told to stop. Returns the exit code: 0 after a signal, 1 for everything else."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_run_until_signal(options))
+
+
+def _loop_factory() -> Any:
+    """uvloop's, where it is installed; it is faster."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _run_until_signal(options: Options) -> int:
+    with stop_on_signals() as stop:
+        return await run(options, stop)
+
+
+async def run(options: Options, stop: asyncio.Event) -> int:
+    """The daemon, until ``stop`` is set. Returns the exit code."""
+    log.info(0, "Starting kube-pyscheduler", version=VERSION, decides_as=DECIDES_AS)
+    try:
+        profiles = build_profiles(options.config.profiles, with_third_party(IN_TREE))
+        async with AsyncExitStack() as stack:
+            connections = await connect(options, stack)
+            daemon = Daemon(options, profiles, connections)
+            stack.push_async_callback(daemon.close)
+            await daemon.listen(stack)
+            return await daemon.run(stop)
+    except _START_ERRORS as error:
+        log.error(f"Cannot start: {error}")
+        return 1
+
+
+class Daemon:
+    """All parts, put together but not running."""
+
+    def __init__(self, options: Options, profiles: dict[str, Profile], connections: Connections) -> None:
+        self._options = options
+        self._settings = settings = options.config.settings
+        self._clock = clock = RealClock()
+        self._stages = Stages()
+        self._tasks = Tasks()
+        self._lag = LoopLag(clock)
+        self._connections = connections
+        self._metrics = Metrics(options.disabled_metrics)
+        self._elector = self._make_elector() if settings.leader_election.leader_elect else None
+        self._informers = Informers(
+            connections.scheduling,
+            optional=[kind for kind in KINDS if kind not in NEEDED_KINDS],
+            observer=self._metrics,
+        )
+        writes = LeaderClient(connections.scheduling, self._elector.is_leader if self._elector else lambda: True)
+        seed = random.SystemRandom().getrandbits(32)
+        log.info(1, "Ties between nodes are broken by chance", seed=seed)
+        self._scheduler = Scheduler(
+            profiles,
+            Ports(
+                binder=ApiBinder(writes),
+                patch_status=ApiStatus(writes).send,
+                events=LoggedEvents(),
+                observer=self._metrics,
+                pods=self._informers.of(POD).store,
+                objects=ApiObjects(writes, self._informers),
+                reader=ApiReader(connections.scheduling),
+                evictor=ApiEvictor(writes, clock),
+            ),
+            rng=random.Random(seed),
+            initial_backoff=settings.pod_initial_backoff_seconds,
+            max_backoff=settings.pod_max_backoff_seconds,
+            max_unschedulable=options.flush_seconds,
+        )
+        for informer in self._informers:
+            if informer.kind.name in self._scheduler.kinds:
+                informer.add_handler(partial(self._scheduler.handle, informer.kind.name))
+        pull_gauges(self._metrics, options.config, self._scheduler, self._elector, self._lag)
+
+    def _make_elector(self) -> Elector:
+        election = self._settings.leader_election
+        return Elector(
+            self._connections.lease,
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            identity=new_identity(),
+            timing=Timing(election.lease_duration, election.renew_deadline, election.retry_period),
+        )
+
+    # HTTP
+
+    async def listen(self, stack: AsyncExitStack) -> None:
+        """Serve health and metrics from now on; ``stack`` ends it. Raises CertificateError, ListenError."""
+        options = self._options
+        health = make_health(self._informers, self._elector, self._stages)
+        if options.plain.port:
+            app = make_app(health, self._metrics)
+            await self._listen_on(Listener(app), options.plain.address, options.plain.port, None, stack)
+        if options.secure.port:
+            certificate = ServingCertificate(options.tls)
+            self._tasks.start(_keep_fresh(certificate), name="serving certificate", forever=True)
+            reviews = ApiReviews(self._connections.token_reviews, self._connections.access_reviews)
+            guard = DelegatingGuard(reviews.token, reviews.access, self._clock, options.guard)
+            app = make_app(health, self._metrics, guard=guard, config=lambda: render(options.config))
+            secure = options.secure
+            await self._listen_on(Listener(app), secure.address, secure.port, certificate.context, stack)
+
+    async def _listen_on(
+        self, listener: Listener, address: str, port: int, tls: ssl.SSLContext | None, stack: AsyncExitStack
+    ) -> None:
+        await listener.start(address, port, tls=tls, share_port=self._options.share_port)
+        stack.push_async_callback(listener.stop)
+        log.info(0, "Serving securely" if tls else "Serving", address=address, port=port)
+
+    # Scheduling
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """From the first list to the end. Returns the exit code."""
+        self._tasks.start(self._lag.watch(), name="event loop lag", forever=True)
+        starting = self._tasks.start(self._start(), name="start")
+        broken = asyncio.ensure_future(self._tasks.crashed())
+        asked = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait((broken, asked), return_when=asyncio.FIRST_COMPLETED)
+            if not broken.done():
+                starting.cancel()
+                await self._finish(broken)
+            return await self._fail(broken.exception()) if broken.done() else 0
+        finally:
+            broken.cancel()
+            asked.cancel()
+
+    async def close(self) -> None:
+        """End all tasks."""
+        await self._tasks.close()
+
+    async def _start(self) -> None:
+        is_lazy = self._settings.delay_cache_until_active and self._elector is not None
+        if not is_lazy:
+            await self._sync()
+        if self._elector is not None:
+            await self._elector.acquire()
+            self._tasks.start(self._elector.hold(), name="lease", forever=True)
+        if is_lazy:
+            await self._sync()
+        self._scheduler.start()
+        self._tasks.start(self._scheduler.crashed(), name="scheduler", forever=True)
+        log.info(1, "Scheduling", profiles=[profile.scheduler_name for profile in self._options.config.profiles])
+
+    async def _sync(self) -> None:
+        """Learn to know the cluster."""
+        self._informers.start(self._tasks)
+        await self._informers.synced()
+        # What was read now stays for long: no need to look through it again and again.
+        gc.collect()
+        gc.freeze()
+        self._stages.synced = True
+        log.info(1, "All informers are synced")
+
+    async def _finish(self, broken: asyncio.Future[NoReturn]) -> None:
+        """Stop because we are asked to: Bindings that were sent get their answer, then the lease is given back. Returns
+        early when something breaks meanwhile."""
+        log.info(0, "Requested to terminate, exiting")
+        self._stages.stopping = True
+        draining = asyncio.ensure_future(self._scheduler.stop(STOP_SECONDS))
+        await asyncio.wait((broken, draining), return_when=asyncio.FIRST_COMPLETED)
+        if broken.done():
+            draining.cancel()
+            return
+        await draining
+        await self._step_down()
+
+    async def _fail(self, crash: BaseException | None) -> int:
+        """Stop because something broke. Without the lease nothing more is written."""
+        await self._scheduler.abort()
+        cause = crash.__cause__ if crash is not None else None
+        if isinstance(cause, LeaseLost):
+            log.error("Leaderelection lost", reason=str(cause))
+        else:
+            log.error("A part of the daemon failed", cause or crash)
+            await self._step_down()
+        return 1
+
+    async def _step_down(self) -> None:
+        await self._tasks.close()
+        if self._elector is not None:
+            await self._elector.release()
+
+
+async def _keep_fresh(certificate: ServingCertificate) -> NoReturn:
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        certificate.refresh()

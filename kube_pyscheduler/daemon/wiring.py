@@ -1,0 +1,234 @@
+"""The scheduler's ports, wired to an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kube_pyscheduler.daemon.authn import Access, User
+from kube_pyscheduler.informers.factory import Informers
+from kube_pyscheduler.kit.clock import Clock
+from kube_pyscheduler.kit.verbosity import Log
+from kube_pyscheduler.objects.kinds import KINDS, POD, Kind
+from kube_pyscheduler.objects.meta import Object, ObjectMeta
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult
+from kube_pyscheduler.transport import requests
+from kube_pyscheduler.transport.binding import Fate, bind_pod
+from kube_pyscheduler.transport.client import Client
+from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, NotFound, ServerError, TooManyRequests
+
+log = Log(__name__)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+_OUTCOMES = {
+    Fate.BOUND: BindOutcome.BOUND,
+    Fate.ELSEWHERE: BindOutcome.BOUND_ELSEWHERE,
+    Fate.GONE: BindOutcome.GONE,
+    Fate.GATED: BindOutcome.GATED,
+}
+_KINDS: dict[str, Kind[Object]] = {kind.name: kind for kind in KINDS}
+
+
+class NotLeading(Exception):
+    """A write was about to be sent that only the leader may send."""
+
+
+class LeaderClient:
+    """A client for writes: nothing leaves it while ``may_write`` says no, whatever its caller believes."""
+
+    def __init__(self, client: Client, may_write: Callable[[], bool]) -> None:
+        self._client = client
+        self._may_write = may_write
+
+    def open(self) -> Client:
+        """The client, for one request. Raises NotLeading."""
+        if not self._may_write():
+            raise NotLeading("not the leader (any more)")
+        return self._client
+
+
+class ApiBinder:
+    """Implements Binder."""
+
+    def __init__(self, client: LeaderClient, sleep: Sleep = asyncio.sleep) -> None:
+        self._client = client
+        self._sleep = sleep
+
+    async def bind(self, pod: Pod, node: str) -> BindResult:
+        try:
+            fate = await bind_pod(
+                self._client.open(),
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                node=node,
+                sleep=self._sleep,
+            )
+        except (APIError, NetworkError, NotLeading) as error:
+            return BindResult(BindOutcome.FAILED, str(error))
+        return BindResult(_OUTCOMES[fate])
+
+
+class ApiStatus:
+    """How status patches are sent."""
+
+    def __init__(self, client: LeaderClient) -> None:
+        self._client = client
+
+    async def send(self, pod: Pod, body: dict[str, Any]) -> None:
+        """Returns also when the pod is gone, or the server will never take the patch; raises what may work later."""
+        request = requests.patch_pod_status(pod.namespace, pod.name, pod.uid, body["status"])
+        try:
+            await self._client.open().send(request)
+        except (NotFound, Conflict):
+            return
+        except (ServerError, TooManyRequests):
+            raise
+        except APIError as error:
+            log.error("The pod's status cannot be written", error, pod=pod.key)
+
+
+class ApiEvictor:
+    """Implements Evictor. Source: prepareCandidate in pkg/scheduler/framework/preemption/executor.go."""
+
+    def __init__(self, client: LeaderClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def evict(self, victim: Pod, message: str) -> None:
+        condition: dict[str, Any] = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": message,
+            "lastTransitionTime": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        if victim.metadata.generation:
+            condition["observedGeneration"] = victim.metadata.generation
+        status = {"conditions": [condition]}
+        try:
+            patch = requests.patch_pod_status(victim.namespace, victim.name, victim.uid, status)
+            await self._client.open().send(patch)
+            await self._client.open().send(requests.delete_pod(victim.namespace, victim.name, victim.uid))
+        except (NotFound, Conflict):
+            return
+
+
+class LoggedEvents:
+    """Implements EventSink."""
+
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        log.info(2, "Event occurred", object=pod.key, type=type_, reason=reason, action=action, note=note)
+
+
+class ApiReader:
+    """Implements PodReader."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, pod: Pod) -> Pod | None:
+        try:
+            body = await self._client.send(requests.get_pod(pod.namespace, pod.name))
+        except NotFound:
+            return None
+        found: Pod | None = POD.decoder.salvage(body)
+        return found if found is not None and found.uid == pod.uid else None
+
+
+class ApiObjects:
+    """Implements ObjectPort. Make it before the informers run: it listens to them."""
+
+    def __init__(self, client: LeaderClient, informers: Informers) -> None:
+        self._client = client
+        self._informers = informers
+        self._waiting: dict[tuple[str, str], list[asyncio.Event]] = {}
+        for informer in informers:
+            self._listen(informer.kind.name, informer.add_handler)
+
+    def _listen(self, kind: str, add_handler: Callable[[Callable[[Any, Any], None]], None]) -> None:
+        def changed(old: Object | None, new: Object | None) -> None:
+            if self._waiting:
+                thing = new if new is not None else old
+                for event in self._waiting.get((kind, thing.key if thing is not None else ""), ()):
+                    event.set()
+
+        add_handler(changed)
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
+        target = Object(ObjectMeta(name=name, namespace=namespace))
+        subresource = "status" if status else ""
+        await self._client.open().send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
+
+    async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
+        store = self._informers.of(_KINDS[kind]).store
+        changed = asyncio.Event()
+        listeners = self._waiting.setdefault((kind, key), [])
+        listeners.append(changed)
+        try:
+            async with asyncio.timeout(timeout):
+                while not predicate(store.get(key)):
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            return False
+        finally:
+            listeners.remove(changed)
+            if not listeners:
+                self._waiting.pop((kind, key), None)
+        return True
+
+
+class ApiReviews:
+    """What the guard of the secure port asks the API server."""
+
+    def __init__(self, tokens: Client, accesses: Client) -> None:
+        self._tokens = tokens
+        self._accesses = accesses
+
+    async def token(self, token: str) -> User | None:
+        """Whose it is, None for nobody's."""
+        review = msgspec.json.decode(await self._tokens.send(requests.token_review(token)), type=_TokenReview)
+        if not review.status.authenticated:
+            return None
+        user = review.status.user
+        return User(user.username, user.uid, tuple(user.groups or ()), user.extra or {})
+
+    async def access(self, user: User, verb: str, path: str) -> Access:
+        """Whether ``user`` may ``verb`` the non-resource ``path``."""
+        request = requests.subject_access_review(
+            user=user.name, uid=user.uid, groups=user.groups, extra=user.extra, path=path, verb=verb
+        )
+        review = msgspec.json.decode(await self._accesses.send(request), type=_AccessReview)
+        return Access(review.status.allowed, review.status.reason or "")
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _User = msgspec.field(default_factory=_User)
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+    reason: str | None = None
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
