@@ -24,6 +24,7 @@ from kube_pyscheduler.objects.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 
 T = TypeVar("T", bound=Object)
@@ -65,6 +66,7 @@ STORAGE_CLASS = _kind(StorageClass, "storage.k8s.io", "storageclasses", False)
 CSI_NODE = _kind(CSINode, "storage.k8s.io", "csinodes", False)
 CSI_DRIVER = _kind(CSIDriver, "storage.k8s.io", "csidrivers", False)
 CSI_STORAGE_CAPACITY = _kind(CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", True)
+VOLUME_ATTACHMENT = _kind(VolumeAttachment, "storage.k8s.io", "volumeattachments", False)
 POD_DISRUPTION_BUDGET = _kind(PodDisruptionBudget, "policy", "poddisruptionbudgets", True)
 
 KINDS: tuple[Kind[Object], ...] = (
@@ -76,6 +78,7 @@ KINDS: tuple[Kind[Object], ...] = (
     CSI_NODE,
     CSI_DRIVER,
     CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
     SERVICE,
     REPLICATION_CONTROLLER,
     REPLICA_SET,

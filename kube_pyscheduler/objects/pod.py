@@ -120,6 +120,7 @@ class VolumeClaimSpec(Struct, frozen=True):
     storage_class_name: str | None = None
     volume_name: str = ""
     volume_mode: str = ""
+    volume_attributes_class_name: str = ""
     resources: Resources = Resources()
     selector: LabelSelector | None = None
 
@@ -163,6 +164,8 @@ class CSIVolume(Struct, frozen=True):
 
 class AzureDisk(Struct, frozen=True):
     disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str = "Shared"
 
 
 class CinderVolume(Struct, frozen=True):

@@ -25,6 +25,7 @@ class PersistentVolumeSpec(VolumeSources, frozen=True):
     access_modes: tuple[str, ...] = ()
     claim_ref: ObjectReference | None = None
     storage_class_name: str = ""
+    volume_attributes_class_name: str = ""
     volume_mode: str = ""
     node_affinity: VolumeNodeAffinity | None = None
 
@@ -107,3 +108,17 @@ class CSIStorageCapacity(Object, frozen=True):
         for amount in (self.capacity, self.maximum_volume_size):
             if amount is not None:
                 parse_milli(amount)
+
+
+class VolumeAttachmentSource(Struct, frozen=True):
+    persistent_volume_name: str = ""
+
+
+class VolumeAttachmentSpec(Struct, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(Object, frozen=True):
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

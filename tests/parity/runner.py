@@ -21,7 +21,7 @@ from kube_pyscheduler.plugins import IN_TREE
 from tests.parity.compare import FILTER_KEYS, differences
 from tests.parity.corpus_files import Case
 from tests.parity.verdict import verdict
-from tests.parity.world import decoded, in_random_order
+from tests.parity.world import LISTERS, decoded, in_random_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,13 @@ class Runner:
         for kind, item in in_random_order(self._present, self._rng):
             self._tell(kind, None, item)
 
-    def _tell(self, kind, old, new):
-        c = self._cache
+    def _tell(self, kind: Kind[Any], old: Any, new: Any) -> None:
         if kind is kinds.NODE:
-            c.set_node(new) if new else c.remove_node(old)
+            self._cache.set_node(new) if new else self._cache.remove_node(old)
         elif kind is kinds.POD:
-            p = new or old
-            if p.spec.node_name and not p.is_terminal:
-                c.set_pod(new) if new else c.remove_pod(old.uid)
+            pod = new or old
+            if pod.spec.node_name and not pod.is_terminal:
+                self._cache.set_pod(new) if new else self._cache.remove_pod(old.uid)
+        else:
+            lister = getattr(self._cache.listers, LISTERS[kind.name])
+            lister.put(new) if new else lister.remove(old)
