@@ -11,7 +11,7 @@ from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.transport import requests
-from kube_pyscheduler.transport.client import Client
+from kube_pyscheduler.transport.client import Sender
 from kube_pyscheduler.transport.errors import Conflict, NetworkError, NotFound, ServerError
 
 LOOKS: Final = 5
@@ -32,7 +32,7 @@ class Fate(Enum):
 
 
 async def bind_pod(
-    client: Client,
+    client: Sender,
     *,
     namespace: str,
     name: str,
@@ -65,7 +65,7 @@ async def bind_pod(
     return Fate.BOUND
 
 
-async def _look(client: Client, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
+async def _look(client: Sender, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
     """The pod as it is now, as far as it is readable; None where there is none."""
     backoff = Backoff(0.2, 3.0)
     for _ in range(LOOKS - 1):
@@ -76,7 +76,7 @@ async def _look(client: Client, namespace: str, name: str, sleep: Callable[[floa
     return await _get(client, namespace, name)
 
 
-async def _get(client: Client, namespace: str, name: str) -> Pod | None:
+async def _get(client: Sender, namespace: str, name: str) -> Pod | None:
     try:
         pod: Pod | None = POD.decoder.salvage(await client.send(requests.get_pod(namespace, name)))
     except NotFound:

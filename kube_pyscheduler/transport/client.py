@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.transport import errors
@@ -17,8 +17,18 @@ DEADLINE: Final = 30.0
 """Seconds for an ordinary request and its retries, from the moment the rate limit lets it go."""
 
 
+class Sender(Protocol):
+    """What sends ordinary requests: a Client, or what stands in for one."""
+
+    async def send(self, request: Request, *, deadline: float = DEADLINE) -> bytes:
+        """See ``Client.send``."""
+
+
 class Client:
     """A way to an API server with a rate limit of its own. Several clients may share a session.
+
+    ``may_write`` is asked right before anything but a GET is sent, after any wait for the rate limit; where it says no,
+    the request fails as one that was never sent.
 
     A request is sent again when the answer is 429 with Retry-After (the server refused to look at it) or, if it is
     idempotent, 5xx with Retry-After. Everything else is the caller's to decide: only it knows what a second try does.
@@ -29,18 +39,19 @@ class Client:
         session: Session,
         *,
         limiter: TokenBucket | None = None,
+        may_write: Callable[[], bool] | None = None,
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._session = session
         self._limiter = limiter
+        self._may_write = may_write
         self._clock = clock or RealClock()
         self._sleep = sleep
 
     async def send(self, request: Request, *, deadline: float = DEADLINE) -> bytes:
         """The body of a 2xx answer, as it came. Raises APIError for any other answer, NetworkError for none."""
-        if self._limiter is not None:
-            await self._limiter.wait()
+        await self._turn(request)
         end = self._clock.monotonic() + deadline
         reply = await self._session.request(request, deadline)
         while reply.status >= 300:
@@ -48,15 +59,13 @@ class Client:
             if wait is None or now + wait >= end or not _may_repeat(request, reply):
                 raise errors.from_body(reply.status, reply.body, retry_after=wait)
             await self._sleep(wait)
-            if self._limiter is not None:
-                await self._limiter.wait()
+            await self._turn(request)
             reply = await self._session.request(request, max(end - self._clock.monotonic(), 0.1))
         return reply.body
 
     async def open_watch(self, request: Request, *, idle: float) -> WatchStream:
         """The stream that answers a watch; ``idle`` seconds of silence break it. Raises as ``send``, never retries."""
-        if self._limiter is not None:
-            await self._limiter.wait()
+        await self._turn(request)
         stream = await self._session.stream(request, idle)
         if stream.status < 300:
             return WatchStream(stream)
@@ -65,6 +74,13 @@ class Client:
         finally:
             stream.close()
         raise errors.from_body(reply.status, reply.body, retry_after=reply.retry_after)
+
+    async def _turn(self, request: Request) -> None:
+        """Wait until the request may be sent. Raises NetworkError where it may not."""
+        if self._limiter is not None:
+            await self._limiter.wait()
+        if self._may_write is not None and request.method != "GET" and not self._may_write():
+            raise errors.NetworkError(f"{request.method} {request.path}: we may not write any more", sent=False)
 
 
 def _may_repeat(request: Request, reply: Reply) -> bool:
