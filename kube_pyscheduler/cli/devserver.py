@@ -13,7 +13,6 @@ import click
 from kube_pyscheduler.devserver.access.tokens import TokenFileError, read_token_file
 from kube_pyscheduler.devserver.access.users import User
 from kube_pyscheduler.devserver.app import DevServer, serve
-from kube_pyscheduler.devserver.errors import StatusError
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
 
@@ -104,8 +103,6 @@ def _prepare(server: DevServer, settings: _Settings) -> None:
     seed_nodes(server.registry, settings.nodes)
     for path in settings.seeds:
         try:
-            seed_file(server.registry, server.context.table, path)
+            seed_file(server.registry, path)
         except SeedError as error:
             raise click.ClickException(str(error)) from error
-        except StatusError as error:
-            raise click.ClickException(f"{path}: {error.message}") from error

@@ -199,10 +199,7 @@ def parse_fields(text: str, resource: Resource) -> Predicate | None:
             raise bad_request(f"invalid selector: {text!r}; can't understand {term!r}")
         reader = readers.get(key)
         if reader is None:
-            raise bad_request(
-                f'Unable to find "{resource.api_version}, Resource={resource.plural}" that match label selector "", '
-                f'field selector "{text}": field label not supported: {key}'
-            )
+            raise bad_request(f"field label not supported: {key}")
         tests.append(_field_test(reader, value, negate=op == "!="))
     if not tests:
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from kube_pyscheduler.devserver.access.rbac import Attributes
-from kube_pyscheduler.devserver.access.users import ANONYMOUS, User
-from kube_pyscheduler.devserver.errors import StatusError, forbidden, unauthorized
+from kube_pyscheduler.devserver.access.users import ANONYMOUS, AUTHENTICATED, User, service_account
+from kube_pyscheduler.devserver.errors import StatusError, bad_request, forbidden, unauthorized
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.http.request_info import RequestInfo
 
@@ -25,6 +25,29 @@ def authenticate(context: Context, request: web.Request) -> User:
     if user is None:
         raise unauthorized()
     return user
+
+
+def impersonate(context: Context, user: User, request: web.Request) -> User:
+    """The user that the Impersonate-* headers name, else the user itself; 403 when it may not.
+
+    Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation.
+    """
+    name = request.headers.get("Impersonate-User")
+    groups = request.headers.getall("Impersonate-Group", [])
+    if name is None:
+        if groups or "Impersonate-Uid" in request.headers:
+            raise bad_request("requested groups or a uid without impersonating a user")
+        return user
+    for resource, target in (("users", name), *(("groups", group) for group in groups)):
+        attributes = Attributes(verb="impersonate", resource=resource, name=target)
+        if not context.authorizer.decide(user, attributes).allowed:
+            raise _denied(user, attributes)
+    account = name.removeprefix("system:serviceaccount:").split(":")
+    if not groups and name.startswith("system:serviceaccount:") and len(account) == 2:
+        return service_account(account[0], account[1], "")
+    if name == ANONYMOUS.name:
+        return ANONYMOUS
+    return User(name, (*groups, *(() if AUTHENTICATED in groups else (AUTHENTICATED,))))
 
 
 def authorize(context: Context, user: User, info: RequestInfo, request: web.Request) -> None:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.http import request_info
-from kube_pyscheduler.devserver.http.access import authenticate, authorize, authorize_path
+from kube_pyscheduler.devserver.http.access import authenticate, authorize, authorize_path, impersonate
 from kube_pyscheduler.devserver.http.answers import refusal
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.http.discovery import Discovery
@@ -44,7 +44,7 @@ class Handler:
             return refusal(errors.StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
-        user = authenticate(self._context, request)
+        user = impersonate(self._context, authenticate(self._context, request), request)
         segments = request.path.strip("/").split("/")
         info = self._resource_request(request, segments)
         if info is None:

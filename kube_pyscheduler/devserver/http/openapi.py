@@ -20,6 +20,10 @@ from kube_pyscheduler.devserver.schema.types import KIND_EXTENSION, definition_n
 
 Object = dict[str, Any]
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_V2_PROTOBUF = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.0\x42\x00\x4a\x00"
+"""A document without definitions: kubectl asks for this form only about kinds that the v3 documents can't vouch for,
+and leaves the validation of such to the server."""
 _V2 = "#/definitions/"
 _V3 = "#/components/schemas/"
 
@@ -33,8 +37,8 @@ class OpenAPI:
     def answer(self, request: web.Request, segments: list[str]) -> web.Response:
         match segments:
             case ["openapi", "v2"]:
-                if "json" not in request.headers.get("Accept", "json") and "*/*" not in request.headers["Accept"]:
-                    raise errors.not_acceptable((JSON,))
+                if "proto-openapi" in request.headers.get("Accept", ""):
+                    return web.Response(body=_V2_PROTOBUF, headers={"Content-Type": _V2_PROTOBUF_TYPE})
                 body = msgspec.json.encode(self._v2())
             case ["openapi", "v3"]:
                 body = msgspec.json.encode({"paths": self._index()})
