@@ -91,9 +91,17 @@ class Hints:
         return key in self.interested(event)
 
     def fragment(self, key: PluginKey, pod: Pod) -> Hashable:
-        """What of the pod this plugin's hints read: equal fragments, equal answers."""
-        fragments = self._fragments[key]
-        return pod.uid if fragments is None else tuple(fragment(pod) for fragment in fragments)
+        """What of the pod this plugin's hints read: equal fragments, equal answers. Its uid where the plugin fails."""
+        functions = self._fragments[key]
+        if functions is None:
+            return pod.uid
+        try:
+            fragment = tuple(function(pod) for function in functions)
+            hash(fragment)
+        except Exception as error:
+            log.error("Fragment of a QueueingHint failed", error, plugin=key[1], pod=pod.key)
+            return pod.uid
+        return fragment
 
     def says_queue(
         self, key: PluginKey, hints: tuple[Hint | None, ...], event: ClusterEvent, pod: Pod, old: Any, new: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -45,6 +45,13 @@ class InFlightLog:
     def uids(self) -> Iterator[str]:
         """The pods in flight, longest first."""
         return iter(self._pods)
+
+    def counts(self) -> Counter[str]:
+        """For ``scheduler_inflight_events``: what is kept, by label of the event; the pods count as ``PodPopped``."""
+        counts = Counter(happened.event.label for happened in self._events)
+        if self._pods:
+            counts["PodPopped"] = len(self._pods)
+        return counts
 
     def enter(self, uid: str) -> None:
         """The pod was popped."""
