@@ -9,7 +9,7 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Mask, RowIndex, Rows
 from kube_pyscheduler.columns.labels import LabelColumn
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.columns.vocabulary import LookupTable
+from kube_pyscheduler.columns.vocabulary import LookupTable, Membership
 from kube_pyscheduler.objects.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 
@@ -18,18 +18,23 @@ def row_numbers(table: NodeTable, rows: Rows) -> RowIndex:
     return np.arange(*rows.indices(table.high), dtype=np.int64) if isinstance(rows, slice) else rows
 
 
+def _lookup(column: LabelColumn, requirement: NodeSelectorRequirement) -> LookupTable[str, np.bool_] | Membership[str]:
+    if requirement.operator == "In":
+        return Membership(column.vocabulary, requirement.values)
+    return LookupTable(column.vocabulary, requirement.matches, requirement.matches(None), np.bool_)
+
+
 class TermMatcher:
     """One term over rows. Cost: one lookup a requirement."""
 
     def __init__(self, table: NodeTable, term: NodeSelectorTerm) -> None:
         self._never = term.is_empty or bool(term.problems())
-        self._tables: list[tuple[LabelColumn, LookupTable[str, np.bool_]]] = []
+        self._tables: list[tuple[LabelColumn, LookupTable[str, np.bool_] | Membership[str]]] = []
         self._fields = () if self._never else term.match_fields
         if not self._never:
             for requirement in term.match_expressions:
                 column = table.label_column(requirement.key)
-                lookup = LookupTable(column.vocabulary, requirement.matches, requirement.matches(None), np.bool_)
-                self._tables.append((column, lookup))
+                self._tables.append((column, _lookup(column, requirement)))
 
     def mask(self, table: NodeTable, rows: Rows) -> Mask:
         """bool[len(rows)]: where the term matches."""

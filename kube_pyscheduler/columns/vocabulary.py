@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -68,3 +68,30 @@ class LookupTable(Generic[T, V]):
             table[size] = self._table[-1]
             self._table, self._size = table, size
         return self._table[ids]
+
+
+class Membership(Generic[T]):
+    """Which ids stand for one of some values: ``take(ids)`` costs O(ids), however large the vocabulary is."""
+
+    __slots__ = ("_ids", "_size", "_table", "_values", "_vocabulary")
+
+    def __init__(self, vocabulary: Vocabulary[T], values: Iterable[T]) -> None:
+        self._vocabulary = vocabulary
+        self._values = tuple(values)
+        self._size = -1
+        self._ids: list[int] = []
+        self._table: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+    def take(self, ids: Ids) -> NDArray[np.bool_]:
+        """bool, same shape as ``ids``; absent is no member."""
+        size = len(self._vocabulary)
+        if size != self._size:
+            self._ids = sorted({self._vocabulary.lookup(value) for value in self._values} - {ABSENT})
+            if len(self._ids) > 1:
+                self._table = np.zeros(size + 1, dtype=np.bool_)
+                self._table[self._ids] = True
+            self._size = size
+        if len(self._ids) > 1:
+            return self._table[ids]
+        found: NDArray[np.bool_] = ids == (self._ids[0] if self._ids else ABSENT - 1)
+        return found

@@ -42,6 +42,7 @@ _KINDS: Mapping[str, tuple[str, Resource | None]] = {
     "CSINode": ("csi_nodes", Resource.CSI_NODE),
     "CSIDriver": ("csi_drivers", Resource.CSI_DRIVER),
     "CSIStorageCapacity": ("csi_storage_capacities", Resource.CSI_STORAGE_CAPACITY),
+    "VolumeAttachment": ("volume_attachments", Resource.VOLUME_ATTACHMENT),
     "Service": ("services", None),
     "ReplicationController": ("replication_controllers", None),
     "ReplicaSet": ("replica_sets", None),
