@@ -24,6 +24,11 @@ from kube_pyscheduler.devserver.store import Store
 from kube_pyscheduler.devserver.tls import make_tls
 from kube_pyscheduler.kit.clock import Clock, RealClock
 
+IDLE_SECONDS = 180
+"""How long an idle connection stays open. Source: IdleTimeout in apiserver/pkg/server/secure_serving.go, doubled."""
+STOP_SECONDS = 2
+"""How long a stopping server waits for requests in flight."""
+
 
 @dataclass(slots=True)
 class DevServer:
@@ -81,7 +86,13 @@ async def serve(
     server_tls = make_tls(address) if tls else None
     tokenless = ADMIN if not tls and _is_loopback(address) else ANONYMOUS
     context = Context(store, table, registry, known, authorizer, reviews, tokenless, bookmark_seconds)
-    runner = web.AppRunner(application.build(context), handler_cancellation=True, access_log=None)
+    runner = web.AppRunner(
+        application.build(context),
+        handler_cancellation=True,
+        access_log=None,
+        keepalive_timeout=IDLE_SECONDS,
+        shutdown_timeout=STOP_SECONDS,
+    )
     await runner.setup()
     site = web.TCPSite(runner, address, port, ssl_context=server_tls.context if server_tls else None)
     await site.start()

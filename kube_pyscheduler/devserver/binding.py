@@ -51,10 +51,9 @@ def bind(store: Store, namespace: str, name: str, binding: Object, now: str, *, 
 def _check_target(target: dict[str, Any]) -> str:
     kind, node_name = target.get("kind") or "Node", target.get("name") or ""
     if kind != "Node":
-        why = f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
-        raise errors.StatusError(500, "InternalError", f"Internal error occurred: {why}")
+        raise errors.internal(f'target.kind: Unsupported value: "{kind}": supported values: "<empty>", "Node"')
     if not node_name:
-        raise errors.StatusError(500, "InternalError", "Internal error occurred: target.name: Required value")
+        raise errors.internal("target.name: Required value")
     return str(node_name)
 
 

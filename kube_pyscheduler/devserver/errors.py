@@ -86,6 +86,11 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
+def internal(message: str) -> StatusError:
+    """What the real server answers for refusals that it does not classify."""
+    return StatusError(500, "", message)
+
+
 def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 

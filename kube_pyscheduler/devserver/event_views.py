@@ -6,8 +6,8 @@ Source: pkg/apis/events/v1/conversion.go.
 from __future__ import annotations
 
 from kube_pyscheduler.devserver.admission.events import check_new_style, check_new_style_update
-from kube_pyscheduler.devserver.admission.problems import Problems
 from kube_pyscheduler.devserver.errors import invalid
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import EVENTS, Resource, builtin
 from kube_pyscheduler.devserver.store import Object
 

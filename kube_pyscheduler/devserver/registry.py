@@ -16,11 +16,11 @@ from kube_pyscheduler.devserver import binding, errors
 from kube_pyscheduler.devserver.admission.metadata import check_metadata, check_metadata_update
 from kube_pyscheduler.devserver.admission.pod_defaults import qos_class
 from kube_pyscheduler.devserver.admission.pod_updates import check_resize, resized
-from kube_pyscheduler.devserver.admission.problems import Problems
 from kube_pyscheduler.devserver.admission.rules import Rules, rules_for
 from kube_pyscheduler.devserver.deletion import Deletion, finished
 from kube_pyscheduler.devserver.options import STRICT, WARN, DeleteOptions, WriteOptions
 from kube_pyscheduler.devserver.patching.apply import apply, track_update
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource, ResourceTable
 from kube_pyscheduler.devserver.schema.normalise import read_object
 from kube_pyscheduler.devserver.schema.types import ANY_TYPE, Type, type_of
@@ -64,7 +64,7 @@ class Registry:
         obj = self._read(resource, obj, options)
         metadata = obj.setdefault("metadata", {})
         if metadata.get("resourceVersion"):
-            raise errors.bad_request("resourceVersion should not be set on objects to be created")
+            raise errors.internal("resourceVersion should not be set on objects to be created")
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
             metadata.pop(key, None)
         self._name(resource, metadata)
@@ -101,8 +101,11 @@ class Registry:
             problems = Problems()
             problems.required("metadata.name", "name or generateName is required")
             _refuse(resource, "", problems)
-        suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
-        metadata["name"] = metadata["generateName"][:58] + suffix
+        prefix, namespace = metadata["generateName"][:58], metadata.get("namespace", "")
+        while True:
+            metadata["name"] = prefix + "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
+            if self.store.get(resource, namespace, metadata["name"]) is None:
+                return
 
     def _check_namespace(self, resource: Resource, metadata: dict[str, Any]) -> None:
         if not resource.namespaced:

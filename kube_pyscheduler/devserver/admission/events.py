@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kube_pyscheduler.devserver.admission import names
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 
 Object = dict[str, Any]
 

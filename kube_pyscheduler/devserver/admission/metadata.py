@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube_pyscheduler.devserver.admission import names
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import Resource
 
 Metadata = dict[str, Any]

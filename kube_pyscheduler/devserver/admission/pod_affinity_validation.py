@@ -9,7 +9,7 @@ from typing import Any
 
 from kube_pyscheduler.devserver.admission import names
 from kube_pyscheduler.devserver.admission.metadata import check_labels
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 
 Object = dict[str, Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.store import copy_object
 
 Object = dict[str, Any]

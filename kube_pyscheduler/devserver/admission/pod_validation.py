@@ -10,7 +10,7 @@ from typing import Any
 from kube_pyscheduler.devserver.admission import names
 from kube_pyscheduler.devserver.admission.metadata import check_labels
 from kube_pyscheduler.devserver.admission.pod_affinity_validation import check_affinity, check_selector
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.objects.quantity import parse_milli
 
 Object = dict[str, Any]

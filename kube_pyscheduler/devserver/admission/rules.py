@@ -13,8 +13,8 @@ from kube_pyscheduler.devserver.admission.pod_admission import admit_pod, defaul
 from kube_pyscheduler.devserver.admission.pod_affinity_validation import check_selector
 from kube_pyscheduler.devserver.admission.pod_defaults import default_pod_spec, default_template_spec, qos_class
 from kube_pyscheduler.devserver.admission.pod_updates import check_pod_update
-from kube_pyscheduler.devserver.admission.problems import Problems
 from kube_pyscheduler.devserver.errors import forbidden
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import PRIORITY_CLASSES, Resource
 from kube_pyscheduler.devserver.store import Store
 

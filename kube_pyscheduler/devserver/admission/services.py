@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import builtin
 from kube_pyscheduler.devserver.store import Store
 

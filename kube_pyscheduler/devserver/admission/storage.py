@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kube_pyscheduler.devserver.admission.pod_affinity_validation import check_node_selector
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import STORAGE_CLASSES
 from kube_pyscheduler.devserver.store import Store
 from kube_pyscheduler.objects.quantity import parse_milli

@@ -10,7 +10,7 @@ from typing import Any
 from kube_pyscheduler.devserver.admission.pod_affinity_validation import check_selector
 from kube_pyscheduler.devserver.admission.pod_defaults import default_template_spec
 from kube_pyscheduler.devserver.admission.pod_validation import check_pod_spec
-from kube_pyscheduler.devserver.admission.problems import Problems
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.selectors import matches_label_selector
 
 Object = dict[str, Any]

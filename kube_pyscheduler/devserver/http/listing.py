@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 
 from kube_pyscheduler.devserver import errors
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import Resource
 from kube_pyscheduler.devserver.selectors import Predicate
 from kube_pyscheduler.devserver.store import Key, Store, Stored
@@ -59,7 +60,7 @@ def list_page(
     """The page that the query (limit, continue, resourceVersion, resourceVersionMatch) asks for."""
     limit = _number(query, "limit")
     wanted = _number(query, "resourceVersion")
-    match = query.get("resourceVersionMatch", "")
+    match = _version_match(query, wanted)
     after: Key | None = None
     revision = store.revision
     if text := query.get("continue"):
@@ -69,7 +70,7 @@ def list_page(
         after = token.start
         if token.rv >= 0:
             revision = token.rv
-    elif match == "Exact":
+    elif wanted and (match == "Exact" or (limit and not match)):
         revision = wanted
     check_revision(store, wanted)
     try:
@@ -85,6 +86,37 @@ def list_page(
             continue_token=fresh,
         ) from error
     return _cut(_matching(candidates, namespace, predicate), limit, revision, counted=predicate is None)
+
+
+def _version_match(query: Mapping[str, str], wanted: int) -> str:
+    """The resourceVersionMatch of a list; 422 where it makes no sense.
+
+    Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go.
+    """
+    match = query.get("resourceVersionMatch", "")
+    problems = Problems()
+    if "sendInitialEvents" in query:
+        problems.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if match:
+        if not query.get("resourceVersion"):
+            problems.forbidden(
+                "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            )
+        if query.get("continue"):
+            problems.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+        problems.one_of("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""))
+        if match == "Exact" and not wanted:
+            problems.forbidden(
+                "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            )
+    refuse_options(problems)
+    return match
+
+
+def refuse_options(problems: Problems) -> None:
+    """422 for the options of a list or watch when there are problems."""
+    if problems:
+        raise errors.invalid("ListOptions", "meta.k8s.io", "", problems.causes)
 
 
 def _matching(candidates: Iterator[Stored], namespace: str, predicate: Predicate | None) -> Iterator[Stored]:

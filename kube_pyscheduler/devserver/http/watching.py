@@ -15,8 +15,9 @@ from aiohttp import web
 
 from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.event_views import stored_as
-from kube_pyscheduler.devserver.http.listing import check_revision
+from kube_pyscheduler.devserver.http.listing import check_revision, refuse_options
 from kube_pyscheduler.devserver.http.representation import Render, encode
+from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import Resource
 from kube_pyscheduler.devserver.selectors import Predicate
 from kube_pyscheduler.devserver.store import ADDED, DELETED, MODIFIED, Change, Store, Stored
@@ -68,19 +69,17 @@ class Watch:
         match = query.get("resourceVersionMatch", "")
         if version and not version.isdecimal():
             raise errors.bad_request(f"invalid resource version {version!r}")
+        problems = Problems()
         if send_initial is not None and match != "NotOlderThan":
-            raise errors.invalid(
-                "ListOptions",
-                "meta.k8s.io",
-                "",
-                [
-                    errors.Cause(
-                        "FieldValueForbidden",
-                        "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                        "resourceVersionMatch",
-                    )
-                ],
+            problems.forbidden(
+                "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             )
+        elif send_initial is None and match:
+            problems.forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
+        refuse_options(problems)
         wanted = int(version or 0)
         if send_initial == "true" or (send_initial is None and not wanted):
             check_revision(self._store, wanted)
