@@ -6,9 +6,12 @@ from aiohttp import web
 
 from kube_pyscheduler.devserver.access.rbac import Attributes
 from kube_pyscheduler.devserver.access.users import ANONYMOUS, AUTHENTICATED, User, service_account
-from kube_pyscheduler.devserver.errors import StatusError, bad_request, forbidden, unauthorized
+from kube_pyscheduler.devserver.errors import StatusError, bad_request, forbidden, invalid, unauthorized
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.http.request_info import RequestInfo
+from kube_pyscheduler.devserver.problems import Problems
+from kube_pyscheduler.devserver.resources import RESOURCE_CLAIMS
+from kube_pyscheduler.devserver.store import Object
 
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 """Answered without a token."""
@@ -72,6 +75,26 @@ def authorize_path(context: Context, user: User, method: str, path: str) -> None
     attributes = Attributes(verb=method.lower(), path=path)
     if context.authorizer.enforce and not context.authorizer.decide(user, attributes).allowed:
         raise forbidden(f'forbidden: User "{user.name}" cannot {attributes.verb} path "{path}"')
+
+
+def authorize_claim_binding(context: Context, user: User, verb: str, new: Object, old: Object) -> None:
+    """Whoever allocates or reserves a ResourceClaim needs the right on ``resourceclaims/binding``. 422 without it.
+
+    Source: AuthorizedForBinding in pkg/registry/resource/utils.go.
+    """
+    after, before = new.get("status") or {}, old.get("status") or {}
+    if all((after.get(key) or None) == (before.get(key) or None) for key in ("allocation", "reservedFor")):
+        return
+    attributes = Attributes(verb, RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural, "binding")
+    if context.authorizer.decide(user, attributes).allowed:
+        return
+    problems = Problems()
+    problems.forbidden(
+        "status.allocation",
+        'changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", '
+        f'verb="{verb}" permission: {_denied(user, attributes).message}',
+    )
+    raise invalid(RESOURCE_CLAIMS.kind, RESOURCE_CLAIMS.group, old["metadata"]["name"], problems.causes)
 
 
 def _selected_name(request: web.Request) -> str:

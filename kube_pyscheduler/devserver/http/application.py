@@ -65,9 +65,9 @@ class Handler:
                 self._reading.refuse_streaming(info)
                 return await self._writing.create(request, info, user)
             case "update":
-                return await self._writing.update(request, info)
+                return await self._writing.update(request, info, user)
             case "patch":
-                return await self._writing.patch(request, info)
+                return await self._writing.patch(request, info, user)
             case "delete":
                 return await self._writing.delete(request, info)
             case _:

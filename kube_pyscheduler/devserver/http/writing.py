@@ -12,6 +12,7 @@ from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.access.users import User
 from kube_pyscheduler.devserver.event_views import check_write, stored_as, to_stored, to_view
 from kube_pyscheduler.devserver.eviction import evict
+from kube_pyscheduler.devserver.http.access import authorize_claim_binding
 from kube_pyscheduler.devserver.http.answers import deleted, object_answer, success, text_answer
 from kube_pyscheduler.devserver.http.context import Context
 from kube_pyscheduler.devserver.http.negotiation import YAML, accepted, decode_body
@@ -28,7 +29,7 @@ from kube_pyscheduler.devserver.options import (
 )
 from kube_pyscheduler.devserver.patching.json_patch import json_patch, merge_patch
 from kube_pyscheduler.devserver.patching.strategic import strategic_merge
-from kube_pyscheduler.devserver.resources import CREATE_ONLY, Resource
+from kube_pyscheduler.devserver.resources import CREATE_ONLY, RESOURCE_CLAIMS, Resource
 from kube_pyscheduler.devserver.scale import scaled, to_scale
 from kube_pyscheduler.devserver.schema.types import type_of
 from kube_pyscheduler.devserver.selectors import parse_selectors
@@ -87,17 +88,17 @@ class Writing:
 
     # -- update and patch --------------------------------------------------------------------------------------
 
-    async def update(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def update(self, request: web.Request, info: RequestInfo, user: User) -> web.Response:
         body = await _read(request)
         options = _write_options(request)
         if info.subresource == "scale":
             return self._change_scale(info, lambda _: body, options)
         obj = to_stored(info.resource, _placed(info, body))
-        self._check_event(info, obj)
+        self._check_change(info, user, obj)
         updated = self._registry.update(stored_as(info.resource), obj, subresource=info.subresource, options=options)
         return self._answer(request, info, updated, options)
 
-    async def patch(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def patch(self, request: web.Request, info: RequestInfo, user: User) -> web.Response:
         options = _write_options(request)
         if request.content_type == APPLY:
             return await self._apply(request, info, options)
@@ -107,7 +108,7 @@ class Writing:
 
         def changed(current: Object) -> Object:
             new = to_stored(info.resource, change(to_view(info.resource, current)))
-            self._check_event(info, new)
+            self._check_change(info, user, new)
             return new
 
         updated = self._registry.modify(
@@ -152,10 +153,13 @@ class Writing:
         )
         return object_answer(to_scale(updated))
 
-    def _check_event(self, info: RequestInfo, new: Object) -> None:
+    def _check_change(self, info: RequestInfo, user: User, new: Object) -> None:
+        """What depends on the face of the object or on who changes it."""
         old = self._store.get(stored_as(info.resource), info.namespace, info.name)
         if old is not None:
             check_write(info.resource, new, old)
+            if info.resource is RESOURCE_CLAIMS and info.subresource == "status":
+                authorize_claim_binding(self._context, user, info.verb, new, old)
 
     # -- delete ------------------------------------------------------------------------------------------------
 
