@@ -22,10 +22,10 @@ from kube_pyscheduler.scheduling_queue.nominator import Nominator
 
 
 class QuietHandle:
-    """A scheduling handle of a scheduler where nothing waits and nobody was promised anything."""
+    """A scheduling handle of a scheduler where nothing waits."""
 
-    def __init__(self) -> None:
-        self.nominator = Nominator()
+    def __init__(self, nominator: Nominator | None = None) -> None:
+        self.nominator = Nominator() if nominator is None else nominator
 
     def waiting_pod(self, uid: str) -> None:
         return None

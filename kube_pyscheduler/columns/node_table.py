@@ -7,13 +7,13 @@ Every write of a row enters a log: ``facts`` for what comes from the Node, ``usa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ids, Ints, Mask, grown
+from kube_pyscheduler.columns.arrays import Ids, Ints, Mask, RowIndex, grown
 from kube_pyscheduler.columns.host_ports import HostPorts
 from kube_pyscheduler.columns.images import Images
 from kube_pyscheduler.columns.labels import LabelColumn
@@ -22,10 +22,13 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.resources import column_amounts, new_resource_vocabulary
 from kube_pyscheduler.columns.row_log import RowLog
 from kube_pyscheduler.columns.vocabulary import ABSENT, Vocabulary
+from kube_pyscheduler.columns.what_if import WhatIf
 from kube_pyscheduler.objects.node import Node, Taint
 from kube_pyscheduler.objects.quantity import parse_list, to_units
 
 INITIAL_CAPACITY = 64
+
+A = TypeVar("A")
 
 
 class PodWatcher(Protocol):
@@ -70,6 +73,7 @@ class NodeTable:
         self.usage = RowLog()
         self._columns: dict[str, LabelColumn] = {}
         self._watchers: list[PodWatcher] = []
+        self._attached: dict[Callable[[NodeTable], Any], Any] = {}
         self._free: list[int] = []
         self._node_infos: dict[int, NodeInfo] = {}
 
@@ -99,19 +103,13 @@ class NodeTable:
         """One live row as an object; kept until the row is written."""
         info = self._node_infos.get(row)
         if info is None:
-            node = self.nodes[row]
-            if node is None:
-                raise LookupError(f"row {row} holds no node")
-            names = self.resources.values
-            info = NodeInfo(
-                node=node,
-                pods=tuple(self.pods[row].values()),
-                allocatable=dict(zip(names, self.allocatable[:, row].tolist(), strict=False)),
-                requested=dict(zip(names, self.requested[:, row].tolist(), strict=False)),
-                allowed_pods=int(self.pod_limit[row]),
-            )
-            self._node_infos[row] = info
+            info = self._node_infos[row] = self._make_node_info(row, tuple(self.pods[row].values()))
         return info
+
+    def changed_node_info(self, row: int, added: tuple[PodInfo, ...], removed: tuple[PodInfo, ...]) -> NodeInfo:
+        """One live row as an object within a what-if that adds and removes these pods."""
+        gone = {info.uid for info in removed}
+        return self._make_node_info(row, (*(pod for uid, pod in self.pods[row].items() if uid not in gone), *added))
 
     def live_rows(self) -> Ints:
         """The rows that hold a node, ascending."""
@@ -123,6 +121,13 @@ class NodeTable:
         for row, pods in enumerate(self.pods):
             for info in pods.values():
                 watcher.pod_added(row, info)
+
+    def attached(self, make: Callable[[NodeTable], A]) -> A:
+        """What ``make`` built over this table; built on first use and shared by everybody who asks."""
+        if make not in self._attached:
+            self._attached[make] = make(self)
+        built: A = self._attached[make]
+        return built
 
     # Writing: nodes
 
@@ -201,15 +206,29 @@ class NodeTable:
             watcher.pod_added(row, info)
 
     @contextmanager
-    def what_if(self) -> Iterator[WhatIf]:
-        """Pods added or gone for a moment; everything is as before when the block ends. Nothing enters the logs."""
-        change = WhatIf(self)
+    def what_if(self, rows: RowIndex) -> Iterator[WhatIf]:
+        """Usage columns of ``rows`` changed for a moment; everything is as before when the block ends. Nothing enters
+        the logs, and ``pods`` stays as it is."""
+        change = WhatIf(self, rows)
         try:
             yield change
         finally:
             change.undo()
 
     # Inside
+
+    def _make_node_info(self, row: int, pods: tuple[PodInfo, ...]) -> NodeInfo:
+        node = self.nodes[row]
+        if node is None:
+            raise LookupError(f"row {row} holds no node")
+        names = self.resources.values
+        return NodeInfo(
+            node=node,
+            pods=pods,
+            allocatable=dict(zip(names, self.allocatable[:, row].tolist(), strict=False)),
+            requested=dict(zip(names, self.requested[:, row].tolist(), strict=False)),
+            allowed_pods=int(self.pod_limit[row]),
+        )
 
     def _row_for(self, name: str) -> int:
         row = self.row_of.get(name)
@@ -284,38 +303,3 @@ class NodeTable:
             column.ids = grown(column.ids, capacity, ABSENT)
         self.capacity = capacity
         self.layout += 1
-
-
-class WhatIf:
-    """Temporary changes of a table's usage, undone last-in first-out."""
-
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
-        self._done: list[tuple[int, PodInfo, int]] = []
-
-    def add(self, row: int, info: PodInfo) -> None:
-        """As if the pod were on the row."""
-        self._apply(row, info, 1)
-
-    def remove(self, row: int, info: PodInfo) -> None:
-        """As if the pod were gone from the row."""
-        self._apply(row, info, -1)
-
-    def undo(self) -> None:
-        """Back to how things are."""
-        while self._done:
-            row, info, sign = self._done.pop()
-            self._table._charge(row, info, -sign)
-            self._put(row, info, -sign)
-
-    def _apply(self, row: int, info: PodInfo, sign: int) -> None:
-        self._table._charge(row, info, sign)
-        self._put(row, info, sign)
-        self._done.append((row, info, sign))
-
-    def _put(self, row: int, info: PodInfo, sign: int) -> None:
-        if sign > 0:
-            self._table.pods[row][info.uid] = info
-        else:
-            del self._table.pods[row][info.uid]
-        self._table._node_infos.pop(row, None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.node_scoped import FilterSlot, NodeScoped, ScoreSlot
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
+    FilterKernel,
     NodeFilter,
     NodeScore,
     Plugin,
@@ -20,6 +21,7 @@ from kube_pyscheduler.framework.interfaces import (
     PreFilterResult,
     PreScore,
     Scope,
+    ScoreKernel,
 )
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Code, Status
@@ -69,7 +71,7 @@ class Compiler:
         known = self._compiled.get(key)
         if known is not None and known.node_scoped.fits_layout(ctx.table):
             self._compiled.move_to_end(key)
-            return known, known.node_scoped.repair(ctx.table)
+            return known, known.node_scoped.repair(ctx)
         if known is not None:
             self._forget(key)
         fresh = self._compile(ctx, pod)
@@ -103,8 +105,7 @@ class Compiler:
                 continue
             kernel = plugin.filter_kernel(ctx, pod)
             if kernel is not None:
-                build = partial(plugin.filter_kernel, ctx, pod)
-                slots.append(FilterSlot(position, kernel, build, ctx.table.capacity))
+                slots.append(FilterSlot(position, kernel, _filter_builder(plugin, pod), ctx.table.capacity))
         return slots
 
     def _scores(self, ctx: CycleContext, pod: PodInfo) -> tuple[list[ScoreSlot], frozenset[str], str]:
@@ -126,9 +127,16 @@ class Compiler:
             kernel = scorer.score_kernel(ctx, pod)
             if isinstance(kernel, Status):
                 return [], frozenset(), score_failure(scorer.name, kernel)
-            build = partial(scorer.score_kernel, ctx, pod)
-            slots.append(ScoreSlot(position, weight, kernel, build, ctx.table.capacity))
+            slots.append(ScoreSlot(position, weight, kernel, _score_builder(scorer, pod), ctx.table.capacity))
         return slots, frozenset(skipped), ""
+
+
+def _filter_builder(plugin: NodeFilter, pod: PodInfo) -> Callable[[CycleContext], FilterKernel | None]:
+    return lambda ctx: plugin.filter_kernel(ctx, pod)
+
+
+def _score_builder(plugin: NodeScore, pod: PodInfo) -> Callable[[CycleContext], ScoreKernel | Status]:
+    return lambda ctx: plugin.score_kernel(ctx, pod)
 
 
 def score_failure(plugin: str, status: Status) -> str:

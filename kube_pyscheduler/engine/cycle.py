@@ -5,23 +5,26 @@ Source of the order and of all texts: pkg/scheduler/schedule_one.go and framewor
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, Ints, Mask, RowIndex, Scores
+from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex, Scores
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.compiled import Compiled, is_node_scoped, score_failure
+from kube_pyscheduler.engine.filtering import Filters, Refusals
 from kube_pyscheduler.engine.node_scoped import NOT_FEASIBLE
-from kube_pyscheduler.framework.adapters import EasyFilterKernel, EasyScoreKernel
+from kube_pyscheduler.engine.nominated import Guests, NominatedPods
+from kube_pyscheduler.engine.what_if import NominatedRefilter, failure
+from kube_pyscheduler.framework.adapters import EasyScoreKernel
 from kube_pyscheduler.framework.diagnosis import Diagnosis
 from kube_pyscheduler.framework.errors import PluginError
 from kube_pyscheduler.framework.interfaces import (
     MAX_NODE_SCORE,
     CycleContext,
-    Filter,
-    FilterKernel,
-    NodeFilter,
     Normalize,
     PreFilterResult,
+    RowChanges,
     Score,
     ScoreKernel,
     default_normalize,
@@ -38,27 +41,12 @@ class AttemptFailed(Exception):
         self.status = status
 
 
-class FilterRun:
-    """A filter plugin at work on one pod: its kernel and, once asked, its codes for all rows."""
-
-    __slots__ = ("_codes", "kernel", "plugin")
-
-    def __init__(self, plugin: str, kernel: FilterKernel, codes: Codes | None = None) -> None:
-        self.plugin = plugin
-        self.kernel = kernel
-        self._codes = codes
-
-    def codes(self, ctx: CycleContext) -> Codes:
-        """uint8[high]."""
-        if self._codes is None:
-            self._codes = self.kernel.codes(ctx.table, ctx.table.all_rows)
-        return self._codes[: ctx.table.high]
-
-
 class Cycle:
     """The steps of one attempt, and what each found. Call them in order: ``pre_filter``, ``filter``, ``score``."""
 
-    def __init__(self, profile: Profile, ctx: CycleContext, pod: PodInfo, compiled: Compiled) -> None:
+    def __init__(
+        self, profile: Profile, ctx: CycleContext, pod: PodInfo, compiled: Compiled, nominated: NominatedPods
+    ) -> None:
         self.profile = profile
         self.ctx = ctx
         self.pod = pod
@@ -73,9 +61,10 @@ class Cycle:
         self.skipped_scores: set[str] = set()
         self.plugin_scores: list[tuple[str, Scores]] = []
         """(plugin, weighted final scores int64[high]) of cluster-scoped plugins, after ``score``."""
+        ctx.refilter = self
+        self._nominated = nominated
         self._narrowed = False
         self._restricting: list[str] = []
-        self._runs: list[FilterRun] = []
 
     # PreFilter
 
@@ -126,6 +115,19 @@ class Cycle:
 
     # Filter
 
+    @cached_property
+    def _filters(self) -> Filters:
+        return Filters(self.profile, self.ctx, self.pod, self.compiled, self.skipped)
+
+    @cached_property
+    def _guests(self) -> Guests | None:
+        return self._nominated.beside(self.pod)
+
+    @cached_property
+    def _refilter(self) -> NominatedRefilter:
+        return NominatedRefilter(self.ctx.table, self._filters, self._guests)
+
+    @cached_property
     def allowed(self) -> Mask | None:
         """bool[high]: the rows PreFilter left, or None for all."""
         if self.nodes is None:
@@ -138,73 +140,78 @@ class Cycle:
 
     def filter(self) -> int:
         """Fill ``feasible``; returns how many rows are. Cost: O(N) for the kept answers, plus the cluster-scoped
-        kernels. Raises AttemptFailed."""
-        table = self.ctx.table
-        feasible = self.compiled.node_scoped.fits[: table.high]
-        allowed = self.allowed()
-        if allowed is not None:
-            feasible = feasible & allowed
-        cluster_runs = self._cluster_runs()
-        for run in cluster_runs:
-            feasible = feasible & (run.codes(self.ctx) == 0)
-        self._runs = cluster_runs
-        self._narrowed = allowed is not None or bool(cluster_runs)
-        if any(run.kernel.may_fail for run in cluster_runs):
+        kernels, plus the rows with nominated pods. Raises AttemptFailed."""
+        filters = self._filters
+        feasible = filters.kept[: self.ctx.table.high]
+        if self.allowed is not None:
+            feasible = feasible & self.allowed
+        for run in filters.fresh:
+            feasible = feasible & (run.codes == 0)
+        self._narrowed = self.allowed is not None or bool(filters.fresh)
+        if self._guests is not None:
+            feasible = self._beside_guests(self._guests, feasible)
+        if filters.may_fail:
             self._raise_failures()
         self.feasible = feasible
         return int(np.count_nonzero(feasible))
 
-    def filter_node(self, row: int) -> bool:
-        """Whether one row passes all filters, asked before and instead of the others."""
-        if not self.ctx.table.alive[row] or not self.compiled.node_scoped.fits[row]:
+    def _beside_guests(self, guests: Guests, feasible: Mask) -> Mask:
+        """``feasible`` without the rows that do not let the pod pass together with their nominated pods."""
+        rows = guests.rows[feasible[guests.rows]]
+        if not len(rows):
+            return feasible
+        refused = rows[~self._refilter.fit_beside(rows)]
+        if not len(refused):
+            return feasible
+        self._narrowed = True
+        feasible = feasible.copy()
+        feasible[refused] = False
+        return feasible
+
+    def try_promised(self, row: int) -> bool:
+        """Whether the node that was promised to the pod passes all filters. It is asked before the others, even
+        outside the set that PreFilter left; there a refusal counts beside those of the set."""
+        table = self.ctx.table
+        if not table.alive[row]:
             return False
         rows = np.array([row], dtype=np.int64)
-        return all(not run.kernel.codes(self.ctx.table, rows).any() for run in self._cluster_runs())
+        hosting = self._guests is not None and self._guests.place[row] >= 0
+        if self._filters.fit(rows)[0] and (not hosting or self._refilter.fit_beside(rows)[0]):
+            return True
+        if self.allowed is not None and not self.allowed[row]:
+            for status, those in self._row_refusals(rows):
+                if status.is_rejected:
+                    self.diagnosis.refuse(status, those)
+        return False
 
-    def _cluster_runs(self) -> list[FilterRun]:
-        runs = []
-        for plugin in self.profile.filter:
-            if plugin.name in self.skipped or is_node_scoped(plugin):
-                continue
-            kernel: FilterKernel | None
-            if isinstance(plugin, NodeFilter):
-                kernel = plugin.filter_kernel(self.ctx, self.pod)
-            else:
-                assert isinstance(plugin, Filter)
-                kernel = EasyFilterKernel(plugin, self.ctx, self.pod)
-            if kernel is not None:
-                runs.append(FilterRun(plugin.name, kernel))
-        return runs
+    def fits_if(self, rows: RowIndex, changes: RowChanges) -> Mask:
+        """See Refilter."""
+        return self._refilter.fits_if(rows, changes)
 
-    def _runs_in_order(self) -> list[FilterRun]:
-        """All filters of this pod, kept and fresh, in the profile's order."""
-        names = [plugin.name for plugin in self.profile.filter]
-        kept = [FilterRun(names[slot.position], slot.kernel, slot.codes) for slot in self.compiled.node_scoped.filters]
-        return sorted((*kept, *self._runs), key=lambda run: names.index(run.plugin))
+    def refusals_if(self, rows: RowIndex, changes: RowChanges) -> Refusals:
+        """See Refilter."""
+        return self._refilter.refusals_if(rows, changes)
 
-    def refusals(self) -> list[tuple[Status, RowIndex]]:
-        """Each tried and refused row under the status of the first plugin that refused it."""
+    def refusals(self) -> Refusals:
+        """Each tried and refused row under the status of the first plugin that refused it; with its nominated pods
+        where it has some, and without them if it let the pod pass then."""
         table = self.ctx.table
-        remaining = table.alive[: table.high].copy()
-        allowed = self.allowed()
-        if allowed is not None:
-            remaining &= allowed
-        found = []
-        for run in self._runs_in_order():
-            codes = run.codes(self.ctx)
-            rows = np.flatnonzero(remaining & (codes != 0))
-            if not len(rows):
-                continue
-            for status, members in run.kernel.explain(table, rows, codes[rows]):
-                found.append((status.by(run.plugin), members))
-            remaining[rows] = False
-        return found
+        tried = table.alive[: table.high]
+        return self._row_refusals(np.flatnonzero(tried if self.allowed is None else tried & self.allowed))
+
+    def _row_refusals(self, rows: RowIndex) -> Refusals:
+        found: Refusals = []
+        if self._guests is not None:
+            hosting = self._guests.place[rows] >= 0
+            found = self._refilter.refusals_beside(rows[hosting])
+            for _status, refused in found:
+                rows = rows[~np.isin(rows, refused)]
+        return found + self._filters.refusals(rows)
 
     def _raise_failures(self) -> None:
         for status, _rows in self.refusals():
             if not status.is_rejected:
-                text = f'running "{status.plugin}" filter plugin: {status.message}'
-                raise AttemptFailed(error(text).by(status.plugin))
+                raise AttemptFailed(failure(status))
 
     def diagnose(self) -> Diagnosis:
         """Why no row is feasible."""

@@ -13,6 +13,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.compiled import Compiler
 from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle, wrap_plugin_error
 from kube_pyscheduler.engine.decision import Decision
+from kube_pyscheduler.engine.nominated import NominatedPods
 from kube_pyscheduler.engine.observer import EngineObserver, Unobserved
 from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.diagnosis import NO_NODES, Diagnosis
@@ -22,7 +23,7 @@ from kube_pyscheduler.framework.interfaces import CycleContext, PostFilterResult
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Code, Status, error, unresolvable
-from kube_pyscheduler.kit.rng import Rng
+from kube_pyscheduler.kit.rng import AlwaysFirst, Rng
 
 
 class Engine:
@@ -35,29 +36,33 @@ class Engine:
         self._listers = listers
         self._handle = handle
         self._observer = observer or Unobserved()
+        self._nominated = NominatedPods(table, handle.nominator)
         self._compilers: dict[Profile, Compiler] = {}
 
-    def cycle(self, profile: Profile, pod: PodInfo) -> tuple[Cycle, int]:
-        """The steps of one attempt, not yet taken, and how many rows were judged to prepare them."""
-        ctx = CycleContext(self._table, self._listers, CycleState(), self._handle)
+    def cycle(self, profile: Profile, pod: PodInfo, rng: Rng | None = None) -> tuple[Cycle, int]:
+        """The steps of one attempt, not yet taken, and how many rows were judged to prepare them. Without ``rng``
+        nothing is left to chance."""
+        ctx = self._context(rng or AlwaysFirst())
         compiler = self._compilers.get(profile)
         if compiler is None:
             compiler = self._compilers[profile] = Compiler(profile)
         compiled, judged = compiler.compiled(ctx, pod)
-        return Cycle(profile, ctx, pod, compiled), judged
+        return Cycle(profile, ctx, pod, compiled, self._nominated), judged
+
+    def _context(self, rng: Rng) -> CycleContext:
+        return CycleContext(self._table, self._listers, CycleState(), self._handle, rng)
 
     def schedule(self, profile: Profile, pod: PodInfo, rng: Rng) -> Decision:
         """One attempt for one pod. Cost with N nodes: O(N) array work, no Python step a node."""
         cycle: Cycle | None = None
         try:
-            cycle, judged = self.cycle(profile, pod)
+            cycle, judged = self.cycle(profile, pod, rng)
             return self._attempt(cycle, rng, judged)
         except AttemptFailed as failed:
             status = failed.status
         except PluginError as raised:
             status = wrap_plugin_error(raised).status
-        ctx = cycle.ctx if cycle else CycleContext(self._table, self._listers, CycleState(), self._handle)
-        return Decision(status=status, ctx=ctx)
+        return Decision(status=status, ctx=cycle.ctx if cycle else self._context(rng))
 
     def _attempt(self, cycle: Cycle, rng: Rng, judged: int) -> Decision:
         observer = self._observer
@@ -71,10 +76,10 @@ class Engine:
         observer.leave("PreFilter", refusal.code if refusal else Code.SUCCESS)
         if refusal is not None:
             return self._post_filter(cycle, cycle.diagnosis, judged)
-        nominated = self._nominated(cycle)
-        if nominated is not None:
+        promised = self._promised(cycle)
+        if promised is not None:
             return Decision(
-                status=Status(Code.SUCCESS), ctx=ctx, node=nominated, evaluated=1, feasible=1, rows_judged=judged
+                status=Status(Code.SUCCESS), ctx=ctx, node=promised, evaluated=1, feasible=1, rows_judged=judged
             )
         observer.enter("Filter")
         feasible = cycle.filter()
@@ -99,14 +104,17 @@ class Engine:
             rows_judged=judged,
         )
 
-    def _nominated(self, cycle: Cycle) -> str | None:
+    def _promised(self, cycle: Cycle) -> str | None:
         """The node that was promised to the pod, if it still fits there: tried before all others, even outside the set
-        of nodes that PreFilter allows."""
-        name = cycle.pod.pod.status.nominated_node_name
+        of nodes that PreFilter allows.
+
+        Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
+        """
+        name = self._handle.nominator.promised(cycle.pod.pod)
         if not name:
             return None
         row = self._table.row_of.get(name)
-        return name if row is not None and cycle.filter_node(row) else None
+        return name if row is not None and cycle.try_promised(row) else None
 
     def _post_filter(self, cycle: Cycle, diagnosis: Diagnosis, judged: int) -> Decision:
         """Source: RunPostFilterPlugins in framework/runtime/framework.go."""

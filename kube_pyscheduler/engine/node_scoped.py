@@ -15,6 +15,7 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.framework.errors import PluginError
 from kube_pyscheduler.framework.interfaces import (
     MAX_NODE_SCORE,
+    CycleContext,
     FilterKernel,
     Normalize,
     ScoreKernel,
@@ -31,7 +32,7 @@ class FilterSlot:
     __slots__ = ("build", "codes", "kernel", "position")
 
     def __init__(
-        self, position: int, kernel: FilterKernel, build: Callable[[], FilterKernel | None], capacity: int
+        self, position: int, kernel: FilterKernel, build: Callable[[CycleContext], FilterKernel | None], capacity: int
     ) -> None:
         self.position = position
         self.kernel = kernel
@@ -45,7 +46,12 @@ class ScoreSlot:
     __slots__ = ("any_raw", "build", "final", "greatest", "kernel", "position", "raw", "weight")
 
     def __init__(
-        self, position: int, weight: int, kernel: ScoreKernel, build: Callable[[], ScoreKernel | Status], capacity: int
+        self,
+        position: int,
+        weight: int,
+        kernel: ScoreKernel,
+        build: Callable[[CycleContext], ScoreKernel | Status],
+        capacity: int,
     ) -> None:
         self.position = position
         self.weight = weight
@@ -91,8 +97,9 @@ class NodeScoped:
         """Whether the table still has the capacity these arrays were made for."""
         return self._layout == table.layout
 
-    def repair(self, table: NodeTable) -> int:
+    def repair(self, ctx: CycleContext) -> int:
         """Bring all answers up to date. Returns how many rows were judged again."""
+        table = ctx.table
         facts = table.facts.since(self._facts_seen)
         usage = table.usage.since(self._usage_seen)
         self._facts_seen = table.facts.position
@@ -107,7 +114,7 @@ class NodeScoped:
             self._judge(table, usage, usage_only=True)
         for slot in self.filters:
             if slot.kernel.is_stale(table):
-                kernel = slot.build()
+                kernel = slot.build(ctx)
                 if kernel is None:
                     slot.codes[:] = 0
                 else:
@@ -117,7 +124,7 @@ class NodeScoped:
                 judged += table.high
         for score in self.scores:
             if score.kernel.is_stale(table):
-                fresh = score.build()
+                fresh = score.build(ctx)
                 if isinstance(fresh, Status):
                     raise PluginError("", "Score", fresh.message)
                 score.kernel = fresh

@@ -5,13 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from kube_pyscheduler.columns.arrays import Codes, RowIndex, Rows, Scores
+from kube_pyscheduler.columns.node_info import NodeInfo
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.errors import PluginError
-from kube_pyscheduler.framework.interfaces import CycleContext, Filter, FilterKernel, Score, ScoreKernel
+from kube_pyscheduler.framework.interfaces import (
+    UNCHANGED,
+    CycleContext,
+    Filter,
+    FilterKernel,
+    RowChanges,
+    Score,
+    ScoreKernel,
+)
 from kube_pyscheduler.framework.status import Status
 
 REFUSED = 1
+REFUSED_IF = 2
+"""Refused in a what-if: the status is another than outside."""
 
 
 def live(table: NodeTable, rows: Rows) -> list[tuple[int, int]]:
@@ -35,26 +46,39 @@ class EasyFilterKernel(FilterKernel):
         self._ctx = ctx
         self._pod = pod
         self._statuses: dict[int, Status] = {}
+        self._statuses_if: dict[int, Status] = {}
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         codes = np.zeros(length(table, rows), dtype=np.uint8)
         for position, row in live(table, rows):
-            try:
-                status = self._plugin.filter(self._ctx, self._pod.pod, table.node_info(row))
-            except Exception as error:
-                raise PluginError(self._plugin.name, "Filter", repr(error)) from error
-            if status is None or status.is_success:
-                self._statuses.pop(row, None)
-            else:
-                self._statuses[row] = status
+            if self._refuses(row, table.node_info(row), self._statuses):
                 codes[position] = REFUSED
+        return codes
+
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
+        codes = np.zeros(len(rows), dtype=np.uint8)
+        for position, row in live(table, rows):
+            change = changes.get(row, UNCHANGED)
+            if self._refuses(row, table.changed_node_info(row, change.added, change.removed), self._statuses_if):
+                codes[position] = REFUSED_IF
         return codes
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
         groups: dict[Status, list[int]] = {}
-        for row in rows.tolist():
-            groups.setdefault(self._statuses[row], []).append(row)
+        for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+            status = (self._statuses if code == REFUSED else self._statuses_if)[row]
+            groups.setdefault(status, []).append(row)
         return [(status, np.array(members, dtype=np.int64)) for status, members in groups.items()]
+
+    def _refuses(self, row: int, node: NodeInfo, statuses: dict[int, Status]) -> bool:
+        try:
+            status = self._plugin.filter(self._ctx, self._pod.pod, node)
+        except Exception as error:
+            raise PluginError(self._plugin.name, "Filter", repr(error)) from error
+        if status is None or status.is_success:
+            return False
+        statuses[row] = status
+        return True
 
 
 class EasyScoreKernel(ScoreKernel):

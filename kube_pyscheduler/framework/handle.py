@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 class Nominator(Protocol):
     """Pods that were promised a node."""
 
+    @property
+    def generation(self) -> int:
+        """Grows with every change."""
+
+    def promised(self, pod: Pod) -> str:
+        """The node promised to the pod, or "": the last word of the scheduler, else what the pod's status says."""
+
     def nominated_on(self, node: str) -> list[PodInfo]:
         """The pods promised ``node``."""
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from kube_pyscheduler.framework.cluster_event import EventRegistration
 from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import Status
+from kube_pyscheduler.kit.rng import Rng
 from kube_pyscheduler.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -58,14 +59,47 @@ class Plugin(ABC):
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """Pods that are thought onto a row, or away from it, while that row is judged and at no other time."""
+
+    added: tuple[PodInfo, ...] = ()
+    removed: tuple[PodInfo, ...] = ()
+
+
+UNCHANGED = RowChange()
+
+RowChanges = Mapping[int, RowChange]
+"""By row. Rows that are not in it are as they are."""
+
+
+class Refilter(Protocol):
+    """All filters of an attempt, asked again about some rows with other pods on them.
+
+    Pods nominated to these nodes count as they do in every attempt. Whoever asks has changed the usage columns of the
+    rows as ``changes`` says, in a ``NodeTable.what_if``.
+    """
+
+    def fits_if(self, rows: RowIndex, changes: RowChanges) -> Mask:
+        """bool[len(rows)]: where the pod would fit."""
+
+    def refusals_if(self, rows: RowIndex, changes: RowChanges) -> list[tuple[Status, RowIndex]]:
+        """Each row where the pod would not fit under the status of the first plugin that refuses it."""
+
+
 @dataclass(slots=True)
 class CycleContext:
-    """What plugins may read during one attempt. The table and the listers do not change while it lasts."""
+    """What plugins may read during one attempt. The table and the listers do not change while it lasts.
+
+    ``rng`` decides where upstream leaves things to chance. ``refilter`` is for PostFilter plugins; it may be asked
+    only where no PreFilter answered UnschedulableAndUnresolvable."""
 
     table: NodeTable
     listers: Listers
     state: CycleState
     handle: SchedulingHandle
+    rng: Rng
+    refilter: Refilter = field(init=False)
 
 
 class PreEnqueue(Plugin):
@@ -96,19 +130,12 @@ class PreFilter(Plugin):
         error ends the attempt; only UnschedulableAndUnresolvable and errors stop the PreFilters after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
-    """Pods that are thought onto a row, or away from it, while that row is judged and at no other time."""
-
-    added: tuple[PodInfo, ...] = ()
-    removed: tuple[PodInfo, ...] = ()
-
-
 class FilterKernel(ABC):
     """Judges rows for one pod (or for all pods of one fragment)."""
 
     reads_usage: bool = True
-    """Whether the answers change when pods come and go on a row, not just with its Node object."""
+    """Whether the answers change when pods come and go on a row, not just with its Node object. Where they do not,
+    ``codes_if`` is never asked."""
 
     may_fail: bool = False
     """Whether a refusal may be an error, which fails the whole attempt."""
@@ -120,17 +147,19 @@ class FilterKernel(ABC):
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         """uint8[len(rows)]: 0 where the pod fits, else a code of this kernel's own."""
 
-    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
         """As ``codes``, in a world where each row's pods are changed as ``changes`` says while that row is judged.
 
-        The usage columns of the table are changed already, so kernels that look at nothing but their row need not
-        override this. Kernels that look at domains start from the counts they were made with and take each row's own
-        change into account: O(changed pods), never a pass over all rows a row.
+        The usage columns of the table and its host ports are changed already, so kernels that look at nothing but
+        these of their row need not override this. ``table.pods`` is not, and watchers of pods were not told. Kernels
+        that look at domains start from the counts they were made with and take each row's own change into account:
+        O(changed pods), never a pass over all rows a row. ``changes`` may name more rows than are asked for.
         """
         return self.codes(table, rows)
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
-        """The statuses of refused rows, each with the rows it is for; ``codes`` are what ``codes`` gave for them.
+        """The statuses of refused rows, each with the rows it is for; ``codes`` are what ``codes`` gave for them, at
+        any time in this attempt, or what ``codes_if`` just gave.
 
         O(rows), with one Python step a distinct status.
         """
@@ -183,7 +212,8 @@ class PostFilter(Plugin):
     def post_filter(
         self, ctx: CycleContext, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """When no node fits. Success ends the search for help; Unschedulable passes on to the next plugin."""
+        """When no node fits. Success ends the search for help; Unschedulable passes on to the next plugin, and the
+        reasons of all plugins that passed on are in the message, in order."""
 
 
 class PreScore(Plugin):

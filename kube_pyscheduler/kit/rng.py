@@ -10,3 +10,10 @@ class Rng(Protocol):
 
     def randrange(self, stop: int, /) -> int:
         """A number from 0 to stop − 1, all equally likely."""
+
+
+class AlwaysFirst:
+    """No randomness: the first of all choices."""
+
+    def randrange(self, stop: int, /) -> int:
+        return 0

@@ -19,6 +19,8 @@ class Nominator:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        self.generation = 0
+        """Grows with every change."""
 
     def __len__(self) -> int:
         """Promises in force."""
@@ -36,12 +38,17 @@ class Nominator:
         """The node promised to the pod, or ""."""
         return self._node_of.get(uid, "")
 
+    def promised(self, pod: Pod) -> str:
+        """The node promised to the pod, or "": the last word of the scheduler, else what the pod's status says."""
+        return self._node_of.get(pod.metadata.uid, pod.status.nominated_node_name)
+
     def nominate(self, info: PodInfo, node: str) -> str:
         """Promise ``node`` to the pod, or with "" take the promise back. Returns the node that was given up, or ""."""
         given_up = self._take(info.uid)
         if node:
             self._node_of[info.uid] = node
             self._by_node.setdefault(node, {})[info.uid] = info
+            self.generation += 1
         elif info.pod.status.nominated_node_name:
             self._node_of[info.uid] = ""
         return given_up if given_up != node else ""
@@ -70,6 +77,7 @@ class Nominator:
         if node:
             pods = self._by_node[node]
             del pods[uid]
+            self.generation += 1
             if not pods:
                 del self._by_node[node]
         return node

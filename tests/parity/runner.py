@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
 
-from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.errors import ConfigError
 from kube_pyscheduler.config.load import load_profile
@@ -18,10 +17,13 @@ from kube_pyscheduler.framework.profile import Profile, build_profile
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.plugins import IN_TREE
+from kube_pyscheduler.scheduler.ports import NullObserver
+from kube_pyscheduler.scheduler.scheduler import Ports, Scheduler
+from tests.clusters import QuietHandle
 from tests.parity.compare import FILTER_KEYS, differences
 from tests.parity.corpus_files import Case
 from tests.parity.verdict import verdict
-from tests.parity.world import LISTERS, decoded, in_random_order
+from tests.parity.world import decoded, in_random_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,23 @@ class Result:
         return not FILTER_KEYS.intersection(self.wrong)
 
 
+def silent_ports() -> Ports:
+    """A world that is never asked: nothing is bound here."""
+    nothing: Any = NullObserver()
+    return Ports(**{port.name: nothing for port in fields(Ports)})
+
+
 class Runner:
     """Holds the one cluster. The objects of a case arrive in an order drawn from ``seed`` and leave before the next."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = random.Random(seed)
-        self._cache = Cache()
-        self._engine = Engine(self._cache.table, self._cache.listers, None)
         self._profiles: dict[bytes, Profile] = {}
+        default = self._profile({})
+        self._scheduler = Scheduler({default.name: default}, silent_ports(), rng=self._rng)
+        cache = self._scheduler.cache
+        handle = QuietHandle(self._scheduler.queue.nominator)
+        self._engine = Engine(cache.table, cache.listers, handle)
         self._present: list[tuple[Kind[Any], Any]] = []
 
     def run(self, cases: list[Case]) -> Iterator[Result]:
@@ -53,7 +64,7 @@ class Runner:
             pod = PodInfo(kinds.POD.decoder.decode(msgspec.json.encode(case["pod"])))
             seed = self._rng.randrange(2**32)
             try:
-                got = verdict(self._engine, self._cache.table, self._profile(case), pod, seed)
+                got = verdict(self._engine, self._scheduler.cache.table, self._profile(case), pod, seed)
             except ConfigError as error:
                 got = {"config_error": str(error)}
             yield Result(case, got, differences(case["expected"], got))
@@ -67,18 +78,7 @@ class Runner:
 
     def _replace(self, case: Case) -> None:
         for kind, item in in_random_order(self._present, self._rng):
-            self._tell(kind, item, None)
+            self._scheduler.handle(kind.name, item, None)
         self._present = decoded(case["cluster"])
         for kind, item in in_random_order(self._present, self._rng):
-            self._tell(kind, None, item)
-
-    def _tell(self, kind: Kind[Any], old: Any, new: Any) -> None:
-        if kind is kinds.NODE:
-            self._cache.set_node(new) if new else self._cache.remove_node(old)
-        elif kind is kinds.POD:
-            pod = new or old
-            if pod.spec.node_name and not pod.is_terminal:
-                self._cache.set_pod(new) if new else self._cache.remove_pod(old.uid)
-        else:
-            lister = getattr(self._cache.listers, LISTERS[kind.name])
-            lister.put(new) if new else lister.remove(old)
+            self._scheduler.handle(kind.name, None, item)

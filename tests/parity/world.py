@@ -29,23 +29,6 @@ KINDS: dict[str, Kind[Any]] = {
 }
 """Key of ``cluster`` → kind. Objects of kinds that are not here cannot be told of, so cases that need them fail."""
 
-LISTERS = {
-    "Namespace": "namespaces",
-    "Service": "services",
-    "ReplicaSet": "replica_sets",
-    "StatefulSet": "stateful_sets",
-    "ReplicationController": "replication_controllers",
-    "PodDisruptionBudget": "pod_disruption_budgets",
-    "PersistentVolume": "persistent_volumes",
-    "PersistentVolumeClaim": "persistent_volume_claims",
-    "StorageClass": "storage_classes",
-    "CSINode": "csi_nodes",
-    "CSIDriver": "csi_drivers",
-    "CSIStorageCapacity": "csi_storage_capacities",
-    "VolumeAttachment": "volume_attachments",
-}
-"""Kind → name of its lister."""
-
 
 def decoded(cluster: dict[str, list[Any]]) -> list[tuple[Kind[Any], Any]]:
     """The objects of a case."""

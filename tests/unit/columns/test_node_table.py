@@ -11,6 +11,7 @@ from kube_pyscheduler.columns.node_table import INITIAL_CAPACITY, NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.row_log import KEEP, RowLog
 from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable, Vocabulary
+from kube_pyscheduler.columns.what_if import charges_of
 from tests.builders import make_info, make_node
 
 
@@ -85,9 +86,9 @@ def test_what_if_leaves_no_trace() -> None:
     there = make_info("there", node="a", containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
     table.add_pod(there, "a")
     before = (table.requested.copy(), table.nonzero_requested.copy(), table.pod_count.copy(), table.usage.position)
-    with table.what_if() as change:
-        change.remove(row, there)
-        change.add(row, make_info("new", requests={"cpu": "3"}))
+    with table.what_if(np.array([row])) as change:
+        change.remove(charges_of([(row, [there])], table.resources))
+        change.add(charges_of([(row, [make_info("new", requests={"cpu": "3"})])], table.resources))
         assert table.requested[0, row] == 3000
         assert table.host_ports.rows_using("TCP", 80) == {}
     assert np.array_equal(table.requested, before[0])
@@ -149,8 +150,8 @@ def test_watchers_hear_of_every_pod_but_not_of_what_ifs() -> None:
     table.add_pod(second, "a")
     newer = make_info("second", node="a", labels={"x": "y"})
     table.swap_pod(newer, "a")
-    with table.what_if() as change:
-        change.remove(row, first)
+    with table.what_if(np.array([row])) as change:
+        change.remove(charges_of([(row, [first])], table.resources))
     assert counter.rows[row] == [first, newer]
     table.remove_pod(newer, "a")
     assert counter.rows[row] == [first]
