@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from kube_pyscheduler.daemon.authn import Access, User
+from kube_pyscheduler.daemon.wiring import (
+    ApiBinder,
+    ApiEvictor,
+    ApiObjects,
+    ApiReader,
+    ApiReviews,
+    ApiStatus,
+    LeaderClient,
+    NotLeading,
+)
+from kube_pyscheduler.devserver.options import DeleteOptions
+from kube_pyscheduler.devserver.resources import NAMESPACES, PODS
+from kube_pyscheduler.informers.factory import Informers
+from kube_pyscheduler.kit.clock import FakeClock
+from kube_pyscheduler.kit.tasks import Tasks
+from kube_pyscheduler.objects.kinds import NAMESPACE
+from kube_pyscheduler.objects.meta import ObjectMeta
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.scheduler.ports import BindOutcome
+from kube_pyscheduler.transport.client import Client
+from kube_pyscheduler.transport.errors import ServerError, TooManyRequests
+from tests.unit.daemon.cluster import Cluster, cluster
+from tests.unit.scripted_server import Answer, ScriptedServer, reply, session_to, status
+
+NODE, OTHER = "node-00000", "node-00001"
+POD = Pod(ObjectMeta(name="a", namespace="default", uid="u-1"))
+
+
+def leading(to: Cluster) -> LeaderClient:
+    return LeaderClient(to.client, lambda: True)
+
+
+def following(to: Cluster) -> LeaderClient:
+    return LeaderClient(to.client, lambda: False)
+
+
+def with_uid(pod: Pod, uid: str) -> Pod:
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=uid))
+
+
+async def test_a_pod_is_bound_and_binding_it_again_is_a_success() -> None:
+    async with cluster() as api:
+        api.add_pod("a")
+        pod, binder = await api.pod("a"), ApiBinder(leading(api))
+        for _ in range(2):
+            assert (await binder.bind(pod, NODE)).outcome is BindOutcome.BOUND
+        assert api.raw_pod("a")["spec"]["nodeName"] == NODE
+
+
+async def test_what_stands_in_the_way_of_a_binding_is_told_apart() -> None:
+    async with cluster() as api:
+        binder = ApiBinder(leading(api))
+        for name in ("taken", "replaced", "gone", "ending"):
+            api.add_pod(name)
+        api.add_pod("gated", gates=("example.com/wait",))
+        taken, replaced, gone, ending, gated = [
+            await api.pod(name) for name in ("taken", "replaced", "gone", "ending", "gated")
+        ]
+        await binder.bind(taken, OTHER)
+        api.server.registry.delete(PODS, "default", "gone", DeleteOptions(grace_seconds=0))
+        raw = dict(api.raw_pod("ending"))
+        api.server.store.update(
+            PODS, {**raw, "metadata": {**raw["metadata"], "deletionTimestamp": api.server.registry.now()}}
+        )
+        assert (await binder.bind(taken, NODE)).outcome is BindOutcome.BOUND_ELSEWHERE
+        assert (await binder.bind(with_uid(replaced, "another"), NODE)).outcome is BindOutcome.GONE
+        assert (await binder.bind(gone, NODE)).outcome is BindOutcome.GONE
+        assert (await binder.bind(ending, NODE)).outcome is BindOutcome.GONE
+        assert (await binder.bind(gated, NODE)).outcome is BindOutcome.GATED
+
+
+async def test_without_the_lease_nothing_is_written() -> None:
+    async with cluster() as api:
+        api.add_pod("a")
+        pod = await api.pod("a")
+        result = await ApiBinder(following(api)).bind(pod, NODE)
+        assert result.outcome is BindOutcome.FAILED
+        assert "not the leader" in result.message
+        with pytest.raises(NotLeading):
+            await ApiStatus(following(api)).send(pod, {"status": {"nominatedNodeName": NODE}})
+        with pytest.raises(NotLeading):
+            await ApiEvictor(following(api), FakeClock()).evict(pod, "room for a better one")
+        assert "nodeName" not in api.raw_pod("a")["spec"]
+        assert "nominatedNodeName" not in api.raw_pod("a")["status"]
+
+
+async def test_a_refused_binding_says_why() -> None:
+    async with ScriptedServer() as server, session_to(server.url) as session:
+        client = Client(session)
+        server.script("POST", "/api/v1/namespaces/default/pods/a/binding", status(403, "Forbidden", "no right to bind"))
+        result = await ApiBinder(LeaderClient(client, lambda: True)).bind(POD, NODE)
+        assert result.outcome is BindOutcome.FAILED
+        assert "no right to bind" in result.message
+
+
+async def test_a_status_is_written_and_a_pod_that_is_gone_is_none_of_our_business() -> None:
+    async with cluster() as api:
+        api.add_pod("a")
+        pod, sender = await api.pod("a"), ApiStatus(leading(api))
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes"}
+        await sender.send(pod, {"status": {"conditions": [condition]}})
+        assert condition.items() <= api.raw_pod("a")["status"]["conditions"][0].items()
+        await sender.send(with_uid(pod, "another"), {"status": {"nominatedNodeName": NODE}})
+        api.server.registry.delete(PODS, "default", "a", DeleteOptions(grace_seconds=0))
+        await sender.send(pod, {"status": {"nominatedNodeName": NODE}})
+
+
+async def test_a_victim_gets_its_condition_and_is_deleted() -> None:
+    async with cluster() as api:
+        api.add_pod("victim")
+        victim, evictor = await api.pod("victim"), ApiEvictor(leading(api), FakeClock(0.0))
+        await ApiBinder(leading(api)).bind(victim, NODE)
+        await evictor.evict(with_uid(victim, "another"), "room")
+        assert "deletionTimestamp" not in api.raw_pod("victim")["metadata"]
+        await evictor.evict(victim, "room for a better one")
+        ending = api.raw_pod("victim")
+        assert "deletionTimestamp" in ending["metadata"]
+        (condition,) = (it for it in ending["status"]["conditions"] if it["type"] == "DisruptionTarget")
+        assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
+        assert condition["message"] == "room for a better one"
+        assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"
+        api.server.registry.delete(PODS, "default", "victim", DeleteOptions(grace_seconds=0))
+        await evictor.evict(victim, "once more")
+
+
+async def test_a_pod_is_read_back_unless_another_one_has_its_name() -> None:
+    async with cluster() as api:
+        api.add_pod("a")
+        pod, reader = await api.pod("a"), ApiReader(api.client)
+        assert await reader.read(pod) == pod
+        assert await reader.read(with_uid(pod, "another")) is None
+        api.server.registry.delete(PODS, "default", "a", DeleteOptions(grace_seconds=0))
+        assert await reader.read(pod) is None
+
+
+async def test_waiting_for_an_object_ends_with_its_change_or_in_time() -> None:
+    async with cluster() as api, Tasks() as tasks:
+        informers = Informers(api.client, [NAMESPACE])
+        objects = ApiObjects(leading(api), informers)
+        informers.start(tasks)
+        await informers.synced()
+        assert await objects.until("Namespace", "default", lambda found: found is not None, 5)
+        waiting = [
+            asyncio.ensure_future(objects.until("Namespace", "later", lambda found: found is not None, 5))
+            for _ in range(2)
+        ]
+        await asyncio.sleep(0)
+        api.server.registry.create(NAMESPACES, {"metadata": {"name": "later"}})
+        assert await asyncio.gather(*waiting) == [True, True]
+        await objects.patch("Namespace", "", "later", {"metadata": {"labels": {"a": "b"}}})
+        labelled = objects.until(
+            "Namespace", "later", lambda found: found is not None and found.metadata.labels.get("a") == "b", 5
+        )
+        assert await labelled
+        assert not await objects.until("Namespace", "never", lambda found: found is not None, 0.01)
+
+
+async def test_reviews_are_asked_of_the_api_server() -> None:
+    async with cluster() as api:
+        reviews = ApiReviews(api.client, api.client)
+        user = await reviews.token(api.server.token)
+        assert user is not None
+        assert "system:masters" in user.groups
+        assert await reviews.token("nobody's") is None
+        assert (await reviews.access(user, "get", "/metrics")).allowed
+
+
+async def test_reviews_are_read_as_far_as_they_go() -> None:
+    async with ScriptedServer() as server, session_to(server.url) as session:
+        client = Client(session)
+        reviews = ApiReviews(client, client)
+        extra = {"authentication.kubernetes.io/pod-name": ["prometheus-0"]}
+        known = {"username": "monitor", "uid": "u", "groups": ["g"], "extra": extra}
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        server.script("POST", path, reply(201, {"status": {"authenticated": True, "user": known}}), reply(201, {}))
+        user = await reviews.token("t")
+        assert user == User("monitor", "u", ("g",), extra)
+        assert await reviews.token("t") is None
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        server.script(
+            "POST",
+            path,
+            reply(201, {"status": {"allowed": True}}),
+            reply(201, {"status": {"allowed": False, "reason": "no rule"}}),
+        )
+        assert await reviews.access(user, "get", "/metrics") == Access(True)
+        assert await reviews.access(user, "get", "/configz") == Access(False, "no rule")
+        spec = server.seen[-1].body["spec"]
+        assert spec["nonResourceAttributes"] == {"path": "/configz", "verb": "get"}
+        assert (spec["user"], spec["groups"], spec["extra"]) == ("monitor", ["g"], extra)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(status(500, "InternalError"), ServerError), (status(429, "TooManyRequests"), TooManyRequests)],
+)
+async def test_a_status_that_may_be_written_later_is_left_to_the_caller(answer: Answer, error: type[Exception]) -> None:
+    async with ScriptedServer() as server, session_to(server.url) as session:
+        client = Client(session)
+        server.script("PATCH", "/api/v1/namespaces/default/pods/a/status", answer)
+        with pytest.raises(error):
+            await ApiStatus(LeaderClient(client, lambda: True)).send(POD, {"status": {}})
