@@ -1,9 +1,14 @@
-"""A pod with everything about it that is computed once: its demand, its host ports."""
+"""A pod with everything about it that is computed once: its demand, its host ports, what plugins derive from it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from kube_pyscheduler.columns.demand import Demand, demand_of
 from kube_pyscheduler.objects.pod import Pod
+
+T = TypeVar("T")
 
 HostPort = tuple[str, str, int]
 """(host IP, protocol, port)."""
@@ -12,19 +17,30 @@ HostPort = tuple[str, str, int]
 class PodInfo:
     """A pod as the scheduler handles it. Immutable in effect; derived values are computed on first use and kept."""
 
-    __slots__ = ("_demand", "_host_ports", "pod")
+    __slots__ = ("_demand", "_derived", "_host_ports", "pod")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self._demand: Demand | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
+        self._derived: dict[Callable[[Pod], Any], Any] | None = None
 
     def on_node(self, pod: Pod) -> PodInfo:
         """The same pod with ``spec.nodeName``: what was computed stays."""
         info = PodInfo(pod)
         info._demand = self._demand
         info._host_ports = self._host_ports
+        info._derived = self._derived
         return info
+
+    def derived(self, compute: Callable[[Pod], T]) -> T:
+        """``compute(pod)``, asked once and kept. Only for functions that do not look at ``spec.nodeName``."""
+        if self._derived is None:
+            self._derived = {}
+        if compute not in self._derived:
+            self._derived[compute] = compute(self.pod)
+        known: T = self._derived[compute]
+        return known
 
     @property
     def uid(self) -> str:

@@ -56,8 +56,6 @@ NOT_BUILT = frozenset(
         "NodeVolumeLimits",
         "VolumeBinding",
         "VolumeZone",
-        "PodTopologySpread",
-        "InterPodAffinity",
         "DynamicResources",
         "DefaultPreemption",
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from kube_pyscheduler.framework.registry import Registry
 from kube_pyscheduler.plugins.default_binder import DefaultBinder
 from kube_pyscheduler.plugins.image_locality import ImageLocality
+from kube_pyscheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kube_pyscheduler.plugins.node_affinity import NodeAffinity
 from kube_pyscheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from kube_pyscheduler.plugins.node_name import NodeName
@@ -15,6 +16,7 @@ from kube_pyscheduler.plugins.node_ports import NodePorts
 from kube_pyscheduler.plugins.node_resources.balanced import NodeResourcesBalancedAllocation
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from kube_pyscheduler.plugins.node_unschedulable import NodeUnschedulable
+from kube_pyscheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kube_pyscheduler.plugins.priority_sort import PrioritySort
 from kube_pyscheduler.plugins.scheduling_gates import SchedulingGates
 from kube_pyscheduler.plugins.taint_toleration import TaintToleration
@@ -28,6 +30,8 @@ IN_TREE: Registry = {
     "NodeAffinity": NodeAffinity,
     "NodePorts": lambda _args: NodePorts(),
     "NodeResourcesFit": NodeResourcesFit,
+    "PodTopologySpread": PodTopologySpread,
+    "InterPodAffinity": InterPodAffinity,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "ImageLocality": lambda _args: ImageLocality(),
     "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),

@@ -1,0 +1,196 @@
+"""Required terms: those of the incoming pod, and the anti-affinity of pods that are there.
+
+Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kube_pyscheduler.columns.arrays import Codes, Floats, Ints, RowIndex, Rows
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_classes import PodClasses, Question, matches
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.topology import NOWHERE, Topologies, Topology
+from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange
+from kube_pyscheduler.framework.status import unresolvable, unschedulable
+from kube_pyscheduler.plugins.inter_pod_affinity.existing import ExistingTerm
+from kube_pyscheduler.plugins.inter_pod_affinity.terms import pod_terms
+
+NOT_NEAR, TOO_NEAR, NOT_WANTED = 1, 2, 3
+
+Asked = tuple[tuple[str, Question], ...]
+"""(topology key, which pods) of each term of an incoming pod."""
+
+
+class KeyCounts:
+    """Pods by domain of one topology key. ``counts``: float64[domains], whole numbers; nobody is nowhere."""
+
+    __slots__ = ("counts", "topology")
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.counts: Floats = np.zeros(topology.size)
+
+    def add(self, counts: Floats) -> None:
+        """Add ``counts`` (by domain)."""
+        self.counts += counts
+        self.counts[NOWHERE] = 0
+
+    def if_changed(self, rows: RowIndex, delta: Ints) -> Floats:
+        """What each row sees in its domain when ``delta`` pods more are on it, and no other row changes."""
+        domain = self.topology.domain[rows]
+        seen: Floats = (self.counts[domain] + delta) * (domain != NOWHERE)
+        return seen
+
+
+class CountsByKey(dict[str, KeyCounts]):
+    """Counts for each topology key that some term has, made on first use."""
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__()
+        self._topologies = table.attached(Topologies)
+
+    def __missing__(self, key: str) -> KeyCounts:
+        counts = self[key] = KeyCounts(self._topologies.get(key))
+        return counts
+
+
+def refusing_counts(table: NodeTable, existing: Iterable[ExistingTerm]) -> CountsByKey:
+    """The pods with these terms, for the keys of which any of them is in a domain."""
+    found = CountsByKey(table)
+    for entry in existing:
+        counts = found[entry.term.topology_key]
+        counts.add(counts.topology.sums(entry.pods))
+    for key in [key for key, counts in found.items() if not counts.counts.any()]:
+        del found[key]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """What one other pod means for the incoming one: whether it is one to be near to, the topology keys of the terms
+    by which it is one to be far from, and those of its own terms that do not want the incoming pod."""
+
+    near: bool
+    far: tuple[str, ...]
+    refusing: tuple[str, ...]
+
+
+class InterPodAffinityKernel(FilterKernel):
+    """``near`` and ``far``: what the pod's required terms ask for. ``refusing``: who does not want the pod.
+
+    Cost: one lookup a topology key and row.
+    """
+
+    statuses = (
+        unresolvable("node(s) didn't match pod affinity rules"),
+        unschedulable("node(s) didn't match pod anti-affinity rules"),
+        unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+    )
+
+    def __init__(
+        self,
+        table: NodeTable,
+        pod: PodInfo,
+        namespace_labels: Mapping[str, str],
+        near: Asked,
+        far: Asked,
+        refusing: CountsByKey,
+    ) -> None:
+        classes = table.attached(PodClasses)
+        self._pod = pod.pod
+        self._namespace_labels = namespace_labels
+        self._near_question: Question = tuple([pair for _key, question in near for pair in question])
+        self._far_asked = far
+        self._near = CountsByKey(table)
+        self._far = CountsByKey(table)
+        self._refusing = refusing
+        self._concerns: dict[PodInfo, Concern] = {}
+        self._starts_group = False
+        if near:
+            # Only a pod that all terms speak of counts, for each of them.
+            everywhere = classes.counter(self._near_question, with_terminating=True).counts
+            for key in dict.fromkeys([key for key, _question in near]):
+                counts = self._near[key]
+                counts.add(counts.topology.sums(everywhere))
+            self._starts_group = matches(self._near_question, pod.pod.namespace, pod.pod.metadata.labels)
+        self._near_total = sum([float(counts.counts.sum()) for counts in self._near.values()])
+        for key, question in far:
+            counts = self._far[key]
+            counts.add(counts.topology.sums(classes.counter(question, with_terminating=True).counts))
+
+    def codes(self, table: NodeTable, rows: Rows) -> Codes:
+        refused: Codes = np.zeros(len(table.alive[rows]), dtype=np.uint8)
+        for group, code in ((self._refusing, NOT_WANTED), (self._far, TOO_NEAR)):
+            for counts in group.values():
+                refused[(counts.counts > 0)[counts.topology.domain[rows]]] = code
+        # The first pod of a group may go wherever there is a domain at all.
+        first = self._starts_group and self._near_total == 0
+        for counts in self._near.values():
+            far_off = np.zeros(len(counts.counts), dtype=np.bool_) if first else counts.counts <= 0
+            far_off[NOWHERE] = True
+            refused[far_off[counts.topology.domain[rows]]] = NOT_NEAR
+        return refused
+
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+        near = np.zeros(len(rows), dtype=np.int64)
+        far = {key: near.copy() for key in self._far}
+        refusing = {key: near.copy() for key in self._refusing}
+        for position, row in enumerate(rows.tolist()):
+            change = changes.get(row)
+            if change is None:
+                continue
+            for sign, pods in ((1, change.added), (-1, change.removed)):
+                for info in pods:
+                    concern = self._concern(info)
+                    near[position] += sign * concern.near
+                    for key in concern.far:
+                        far[key][position] += sign
+                    for key in concern.refusing:
+                        if key not in refusing:
+                            refusing[key] = np.zeros(len(rows), dtype=np.int64)
+                        refusing[key][position] += sign
+        refused = np.zeros(len(rows), dtype=np.uint8)
+        for key, delta in refusing.items():
+            refused[self._refusing[key].if_changed(rows, delta) > 0] = NOT_WANTED
+        for key, delta in far.items():
+            refused[self._far[key].if_changed(rows, delta) > 0] = TOO_NEAR
+        if self._near:
+            refused[self._not_near_if(rows, near)] = NOT_NEAR
+        return refused
+
+    def _not_near_if(self, rows: RowIndex, delta: Ints) -> np.ndarray:
+        nowhere = np.zeros(len(rows), dtype=np.bool_)
+        lonely = nowhere.copy()
+        total = np.full(len(rows), self._near_total)
+        for counts in self._near.values():
+            outside = counts.topology.domain[rows] == NOWHERE
+            nowhere |= outside
+            lonely |= counts.if_changed(rows, delta) <= 0
+            total += delta * ~outside
+        if self._starts_group:
+            lonely &= total != 0
+        return nowhere | lonely
+
+    def _concern(self, info: PodInfo) -> Concern:
+        """Source: updateWithPod."""
+        concern = self._concerns.get(info)
+        if concern is None:
+            namespace, labels = info.pod.namespace, info.pod.metadata.labels
+            own = self._pod
+            concern = self._concerns[info] = Concern(
+                near=bool(self._near) and matches(self._near_question, namespace, labels),
+                far=tuple([key for key, question in self._far_asked if matches(question, namespace, labels)]),
+                refusing=tuple(
+                    [
+                        term.topology_key
+                        for term in info.derived(pod_terms).required_anti
+                        if term.matches(own.namespace, self._namespace_labels, own.metadata.labels)
+                    ]
+                ),
+            )
+        return concern

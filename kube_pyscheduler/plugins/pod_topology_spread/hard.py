@@ -1,0 +1,144 @@
+"""Hard constraints: no node whose domain would have too many pods more than the emptiest one.
+
+Source: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kube_pyscheduler.columns.arrays import Codes, Floats, Ints, Mask, RowIndex, Rows
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_classes import PodClasses
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.selector_index import Namespaces
+from kube_pyscheduler.columns.topology import NOWHERE, Topologies
+from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange
+from kube_pyscheduler.framework.status import unresolvable, unschedulable
+from kube_pyscheduler.plugins.pod_topology_spread.constraints import Constraint, Constraints
+from kube_pyscheduler.plugins.pod_topology_spread.eligible import Eligibilities, rule_of
+
+NO_LABEL, TOO_MANY = 1, 2
+
+NO_MINIMUM = 2**31 - 1
+"""The minimum of no domains. Source: newCriticalPaths."""
+
+REASON = "node(s) didn't match pod topology spread constraints"
+
+
+class HardConstraint:
+    """One constraint with how things are: ``counts``, matching pods by domain (float64, whole numbers), and
+    ``domains``, which domains have an eligible node (bool)."""
+
+    def __init__(self, table: NodeTable, pod: PodInfo, constraint: Constraint, keys: tuple[str, ...]) -> None:
+        topology = table.attached(Topologies).get(constraint.topology_key)
+        eligibility = table.attached(Eligibilities).get(rule_of(pod.pod, constraint, keys))
+        self.constraint = constraint
+        self.domain: RowIndex = topology.domain
+        self.eligible: Mask = eligibility.mask
+        self.domains: Mask = eligibility.members(topology) > 0
+        self.counts: Floats
+        if constraint.selector.is_everything:
+            # The empty selector counts nothing, as upstream. Source: countPodsMatchSelector.
+            self.counts = np.zeros(topology.size)
+        else:
+            question = ((Namespaces(frozenset((pod.pod.namespace,))), constraint.selector),)
+            counter = table.attached(PodClasses).counter(question, with_terminating=False)
+            self.counts = topology.sums(counter.counts, self.eligible)
+        self._domain_count = int(np.count_nonzero(self.domains))
+        # So many pods a domain may have beyond the global minimum before this one comes.
+        self._slack = constraint.max_skew - int(constraint.selector.matches(pod.pod.metadata.labels))
+
+    def refusals(self) -> Codes:
+        """uint8[domains]: what becomes of nodes in each domain."""
+        refused = np.zeros(len(self.counts), dtype=np.uint8)
+        refused[self.counts > self._minimum + self._slack] = TOO_MANY
+        refused[NOWHERE] = NO_LABEL
+        return refused
+
+    def refusals_if(self, rows: RowIndex, deltas: Ints) -> Codes:
+        """uint8[len(rows)]: what becomes of each row when it has ``deltas`` matching pods more, and no other row
+        changes."""
+        domain = self.domain[rows]
+        eligible = self.eligible[rows]
+        counts = self.counts[domain] + deltas * eligible
+        if self._enforces_zero:
+            minimum: Floats = np.zeros(len(rows))
+        else:
+            least, next_least, where = self._lowest
+            others = np.where(domain == where, next_least, least)
+            minimum = np.where(eligible, np.minimum(counts, others), least)
+        refused = np.where(counts > minimum + self._slack, TOO_MANY, 0).astype(np.uint8)
+        refused[domain == NOWHERE] = NO_LABEL
+        return refused
+
+    @property
+    def _enforces_zero(self) -> bool:
+        """With fewer domains than ``minDomains`` the minimum counts as 0."""
+        return self._domain_count < self.constraint.min_domains
+
+    @property
+    def _minimum(self) -> float:
+        if self._enforces_zero:
+            return 0
+        return float(np.min(self.counts, where=self.domains, initial=NO_MINIMUM))
+
+    @cached_property
+    def _lowest(self) -> tuple[float, float, int]:
+        """The least count, the least of the other domains, and the domain that has the first."""
+        counts = np.where(self.domains, self.counts, NO_MINIMUM)
+        where = int(np.argmin(counts))
+        least = float(counts[where])
+        counts[where] = NO_MINIMUM
+        return least, float(counts.min()), where
+
+
+class HardSpreadKernel(FilterKernel):
+    """Cost: one lookup a constraint and row."""
+
+    statuses = (unresolvable(f"{REASON} (missing required label)"), unschedulable(REASON))
+
+    def __init__(self, table: NodeTable, pod: PodInfo, constraints: Constraints) -> None:
+        keys = tuple([constraint.topology_key for constraint in constraints])
+        self._namespace = pod.pod.namespace
+        self._constraints = [HardConstraint(table, pod, constraint, keys) for constraint in constraints]
+
+    def codes(self, table: NodeTable, rows: Rows) -> Codes:
+        return _first([c.refusals()[c.domain[rows]] for c in self._constraints])
+
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+        deltas = self._deltas(rows, changes)
+        return _first([c.refusals_if(rows, delta) for c, delta in zip(self._constraints, deltas, strict=True)])
+
+    def _deltas(self, rows: RowIndex, changes: Mapping[int, RowChange]) -> Ints:
+        """int64[constraints, rows]: matching pods that each row has more. Terminating ones count here.
+
+        Source: updateWithPod.
+        """
+        deltas = np.zeros((len(self._constraints), len(rows)), dtype=np.int64)
+        for position, row in enumerate(rows.tolist()):
+            change = changes.get(row)
+            if change is None:
+                continue
+            for sign, pods in ((1, change.added), (-1, change.removed)):
+                for info in pods:
+                    if info.pod.namespace == self._namespace:
+                        for index in self._matching(info):
+                            deltas[index, position] += sign
+        return deltas
+
+    def _matching(self, info: PodInfo) -> Sequence[int]:
+        """The constraints that count such a pod."""
+        labels = info.pod.metadata.labels
+        return [i for i, c in enumerate(self._constraints) if c.constraint.selector.matches(labels)]
+
+
+def _first(answers: list[Codes]) -> Codes:
+    """For each row the first answer that refuses it."""
+    codes = answers[0]
+    for later in answers[1:]:
+        codes = np.where(codes, codes, later)
+    return codes
