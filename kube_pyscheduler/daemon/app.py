@@ -6,6 +6,7 @@ Start: configuration, HTTP, informers until all are synced, leader election, sch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import random
 import ssl
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 from kube_pyscheduler.config.errors import ConfigError
 from kube_pyscheduler.config.render import render
 from kube_pyscheduler.daemon.authn import DelegatingGuard
-from kube_pyscheduler.daemon.connections import Connections, connect
+from kube_pyscheduler.daemon.connections import Sessions, connect
 from kube_pyscheduler.daemon.gauges import NEEDED_KINDS, LoopLag, Stages, make_health, pull_gauges
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.daemon.options import Options
@@ -31,8 +32,8 @@ from kube_pyscheduler.daemon.wiring import (
     ApiReader,
     ApiReviews,
     ApiStatus,
-    LeaderClient,
-    LoggedEvents,
+    LeaseEvents,
+    PodEvents,
 )
 from kube_pyscheduler.framework.profile import Profile, build_profiles
 from kube_pyscheduler.framework.registry import RegistryError, with_third_party
@@ -44,14 +45,20 @@ from kube_pyscheduler.leader.election import Timing, new_identity
 from kube_pyscheduler.leader.elector import Elector, LeaseLost
 from kube_pyscheduler.objects.kinds import KINDS, POD
 from kube_pyscheduler.plugins import IN_TREE
+from kube_pyscheduler.recorder.recorder import Recorder
 from kube_pyscheduler.scheduler.scheduler import Ports, Scheduler
+from kube_pyscheduler.transport.client import Client
 from kube_pyscheduler.transport.credentials import CredentialsError
+from kube_pyscheduler.transport.limiter import TokenBucket, limiter
 
 log = Log(__name__)
 
 STOP_SECONDS = 20.0
 """How long bindings may take to finish after the signal: less than the 30 s that a pod gets by default, so that the
 lease can still be released."""
+
+EVENT_SECONDS = 3.0
+"""How long Events that are still waiting hold up the end."""
 
 _START_ERRORS = (ConfigError, RegistryError, CredentialsError, CertificateError, ListenError)
 
@@ -82,8 +89,9 @@ async def run(options: Options, stop: asyncio.Event) -> int:
     try:
         profiles = build_profiles(options.config.profiles, with_third_party(IN_TREE))
         async with AsyncExitStack() as stack:
-            connections = await connect(options, stack)
-            daemon = Daemon(options, profiles, connections)
+            metrics = Metrics(options.disabled_metrics)
+            sessions = await connect(options, metrics, stack)
+            daemon = Daemon(options, profiles, sessions, metrics)
             stack.push_async_callback(daemon.close)
             await daemon.listen(stack)
             return await daemon.run(stop)
@@ -95,55 +103,69 @@ async def run(options: Options, stop: asyncio.Event) -> int:
 class Daemon:
     """All parts, put together but not running."""
 
-    def __init__(self, options: Options, profiles: dict[str, Profile], connections: Connections) -> None:
+    def __init__(self, options: Options, profiles: dict[str, Profile], sessions: Sessions, metrics: Metrics) -> None:
         self._options = options
         self._settings = settings = options.config.settings
         self._clock = clock = RealClock()
         self._stages = Stages()
         self._tasks = Tasks()
-        self._lag = LoopLag(clock)
-        self._connections = connections
-        self._metrics = Metrics(options.disabled_metrics)
+        self._recording = Tasks()
+        self._sessions = sessions
+        self._metrics = metrics
+        # Events have a rate limit of their own, so that they delay nothing else.
+        self._recorder = Recorder(Client(sessions.scheduler, limiter=self._limiter()), self._recording)
         self._elector = self._make_elector() if settings.leader_election.leader_elect else None
+        may_write = self._elector.is_leader if self._elector is not None else None
+        client = Client(sessions.scheduler, limiter=self._limiter(), may_write=may_write)
         self._informers = Informers(
-            connections.scheduling,
-            optional=[kind for kind in KINDS if kind not in NEEDED_KINDS],
-            observer=self._metrics,
+            client, optional=[kind for kind in KINDS if kind not in NEEDED_KINDS], observer=metrics
         )
-        writes = LeaderClient(connections.scheduling, self._elector.is_leader if self._elector else lambda: True)
-        seed = random.SystemRandom().getrandbits(32)
-        log.info(1, "Ties between nodes are broken by chance", seed=seed)
-        self._scheduler = Scheduler(
-            profiles,
-            Ports(
-                binder=ApiBinder(writes),
-                patch_status=ApiStatus(writes).send,
-                events=LoggedEvents(),
-                observer=self._metrics,
-                pods=self._informers.of(POD).store,
-                objects=ApiObjects(writes, self._informers),
-                reader=ApiReader(connections.scheduling),
-                evictor=ApiEvictor(writes, clock),
-            ),
-            rng=random.Random(seed),
-            initial_backoff=settings.pod_initial_backoff_seconds,
-            max_backoff=settings.pod_max_backoff_seconds,
-            max_unschedulable=options.flush_seconds,
-        )
-        for informer in self._informers:
-            if informer.kind.name in self._scheduler.kinds:
-                informer.add_handler(partial(self._scheduler.handle, informer.kind.name))
-        pull_gauges(self._metrics, options.config, self._scheduler, self._elector, self._lag)
+        self._scheduler = self._make_scheduler(client, profiles)
+        lag = LoopLag(clock)
+        self._tasks.start(lag.watch(), name="event loop lag", forever=True)
+        pull_gauges(metrics, options.config, self._scheduler, self._elector, self._recorder, lag)
+
+    def _limiter(self) -> TokenBucket | None:
+        connection = self._settings.client_connection
+        return limiter(connection.qps, connection.burst)
 
     def _make_elector(self) -> Elector:
         election = self._settings.leader_election
+        first = self._options.config.profiles[0].scheduler_name
         return Elector(
-            self._connections.lease,
+            # No rate limit: nothing may delay a renewal.
+            Client(self._sessions.scheduler),
             namespace=election.resource_namespace,
             name=election.resource_name,
             identity=new_identity(),
             timing=Timing(election.lease_duration, election.renew_deadline, election.retry_period),
+            announce=LeaseEvents(self._recorder, first).announce,
         )
+
+    def _make_scheduler(self, client: Client, profiles: dict[str, Profile]) -> Scheduler:
+        seed = random.SystemRandom().getrandbits(32)
+        log.info(1, "Ties between nodes are broken by chance", seed=seed)
+        scheduler = Scheduler(
+            profiles,
+            Ports(
+                binder=ApiBinder(client),
+                patch_status=ApiStatus(client).send,
+                events=PodEvents(self._recorder, list(profiles)),
+                observer=self._metrics,
+                pods=self._informers.of(POD).store,
+                objects=ApiObjects(client, self._informers),
+                reader=ApiReader(client),
+                evictor=ApiEvictor(client, self._clock),
+            ),
+            rng=random.Random(seed),
+            initial_backoff=self._settings.pod_initial_backoff_seconds,
+            max_backoff=self._settings.pod_max_backoff_seconds,
+            max_unschedulable=self._options.flush_seconds,
+        )
+        for informer in self._informers:
+            if informer.kind.name in scheduler.kinds:
+                informer.add_handler(partial(scheduler.handle, informer.kind.name))
+        return scheduler
 
     # HTTP
 
@@ -157,7 +179,7 @@ class Daemon:
         if options.secure.port:
             certificate = ServingCertificate(options.tls)
             self._tasks.start(_keep_fresh(certificate), name="serving certificate", forever=True)
-            reviews = ApiReviews(self._connections.token_reviews, self._connections.access_reviews)
+            reviews = ApiReviews(Client(self._sessions.token_reviews), Client(self._sessions.access_reviews))
             guard = DelegatingGuard(reviews.token, reviews.access, self._clock, options.guard)
             app = make_app(health, self._metrics, guard=guard, config=lambda: render(options.config))
             secure = options.secure
@@ -174,7 +196,7 @@ class Daemon:
 
     async def run(self, stop: asyncio.Event) -> int:
         """From the first list to the end. Returns the exit code."""
-        self._tasks.start(self._lag.watch(), name="event loop lag", forever=True)
+        self._recording.start(self._recorder.sweep_for_ever(), name="events")
         starting = self._tasks.start(self._start(), name="start")
         broken = asyncio.ensure_future(self._tasks.crashed())
         asked = asyncio.ensure_future(stop.wait())
@@ -191,6 +213,7 @@ class Daemon:
     async def close(self) -> None:
         """End all tasks."""
         await self._tasks.close()
+        await self._recording.close()
 
     async def _start(self) -> None:
         is_lazy = self._settings.delay_cache_until_active and self._elector is not None
@@ -240,9 +263,13 @@ class Daemon:
         return 1
 
     async def _step_down(self) -> None:
+        """Give the lease back, and let Events that are still waiting be written."""
         await self._tasks.close()
         if self._elector is not None:
             await self._elector.release()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EVENT_SECONDS):
+                await self._recorder.drain()
 
 
 async def _keep_fresh(certificate: ServingCertificate) -> NoReturn:

@@ -1,49 +1,67 @@
-"""Ways to the API server: one pool of connections, and a client with a rate limit of its own for each kind of work."""
+"""Ways to the API server: pools of connections with our credentials, and a count of what goes through them."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from kube_pyscheduler.daemon.options import Options
 from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
-from kube_pyscheduler.transport.client import Client
 from kube_pyscheduler.transport.credentials import Credentials, Source
-from kube_pyscheduler.transport.limiter import limiter
-from kube_pyscheduler.transport.session import Session
+from kube_pyscheduler.transport.errors import NetworkError
+from kube_pyscheduler.transport.requests import Request
+from kube_pyscheduler.transport.session import Reply, Session
 
 USER_AGENT = f"kube-pyscheduler/{VERSION} (Kubernetes {DECIDES_AS})"
 
 
+class Counting(Protocol):
+    def request(self, code: str, method: str, host: str) -> None:
+        """A request was answered with ``code``, or not at all: ``<error>``."""
+
+
+class CountedSession(Session):
+    """Tells ``observer`` of every request."""
+
+    def __init__(self, credentials: Credentials, observer: Counting) -> None:
+        super().__init__(credentials, user_agent=USER_AGENT)
+        self._observer = observer
+        self._host = urlsplit(credentials.access.server).netloc
+
+    async def request(self, request: Request, deadline: float) -> Reply:
+        try:
+            reply = await super().request(request, deadline)
+        except NetworkError:
+            self._observer.request("<error>", request.method, self._host)
+            raise
+        self._observer.request(str(reply.status), request.method, self._host)
+        return reply
+
+
 @dataclass(frozen=True, slots=True)
-class Connections:
-    """``scheduling``: what the scheduler reads and writes. ``events``: Event objects, which must not delay it.
-    ``lease``: leader election, which nothing may delay. ``token_reviews`` and ``access_reviews``: the secure port's."""
+class Sessions:
+    """``scheduler``: its own way to the API server. The others are for the reviews of who reads the secure port; they
+    may be the same."""
 
-    scheduling: Client
-    events: Client
-    lease: Client
-    token_reviews: Client
-    access_reviews: Client
+    scheduler: Session
+    token_reviews: Session
+    access_reviews: Session
 
 
-async def connect(options: Options, stack: AsyncExitStack) -> Connections:
-    """Read the credentials and make the clients; ``stack`` closes them. Raises CredentialsError."""
-    connection = options.config.settings.client_connection
-    session = await _session(Source(connection.kubeconfig, options.master), stack)
-    reviews = [
-        Client(session if path in ("", connection.kubeconfig) else await _session(Source(path), stack))
-        for path in (options.authentication_kubeconfig, options.authorization_kubeconfig)
-    ]
-    return Connections(
-        scheduling=Client(session, limiter=limiter(connection.qps, connection.burst)),
-        events=Client(session, limiter=limiter(connection.qps, connection.burst)),
-        lease=Client(session),
-        token_reviews=reviews[0],
-        access_reviews=reviews[1],
+async def connect(options: Options, observer: Counting, stack: AsyncExitStack) -> Sessions:
+    """Read the credentials and make the pools of connections; ``stack`` closes them. Raises CredentialsError."""
+
+    async def session(source: Source) -> Session:
+        return await stack.enter_async_context(CountedSession(await Credentials.read(source), observer))
+
+    own = options.config.settings.client_connection.kubeconfig
+    scheduler = await session(Source(own, options.master))
+    return Sessions(
+        scheduler,
+        *[
+            scheduler if path in ("", own) else await session(Source(path))
+            for path in (options.authentication_kubeconfig, options.authorization_kubeconfig)
+        ],
     )
-
-
-async def _session(source: Source, stack: AsyncExitStack) -> Session:
-    credentials = await Credentials.read(source)
-    return await stack.enter_async_context(Session(credentials, user_agent=USER_AGENT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 import msgspec
@@ -17,6 +18,7 @@ from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.leader.elector import Elector
 from kube_pyscheduler.objects.kinds import NODE, POD, Kind
+from kube_pyscheduler.recorder.recorder import Recorder
 from kube_pyscheduler.scheduler.scheduler import Scheduler
 
 NEEDED_KINDS: tuple[Kind[Any], ...] = (NODE, POD)
@@ -77,7 +79,12 @@ def make_health(informers: Informers, elector: Elector | None, stages: Stages) -
 
 
 def pull_gauges(
-    metrics: Metrics, config: SchedulerConfig, scheduler: Scheduler, elector: Elector | None, lag: LoopLag
+    metrics: Metrics,
+    config: SchedulerConfig,
+    scheduler: Scheduler,
+    elector: Elector | None,
+    recorder: Recorder,
+    lag: LoopLag,
 ) -> None:
     """Tell ``metrics`` where to look."""
     queue = scheduler.queue
@@ -94,5 +101,6 @@ def pull_gauges(
     metrics.pull("scheduler_config_info", lambda: {(digest,): 1})
     metrics.pull("scheduler_build_info", lambda: {(VERSION, DECIDES_AS): 1})
     metrics.pull("scheduler_event_loop_lag_seconds", lambda: {(): lag.seconds})
+    metrics.pull("scheduler_events_total", lambda: {(name,): n for name, n in asdict(recorder.counts).items()})
     if elector is not None:
         metrics.pull("leader_election_master_status", lambda: {(lease,): int(elector.is_leader())})

@@ -26,7 +26,7 @@ _FINE = exponential_buckets(0.00001, 1.5, 20)
 Gauge = Callable[[], Mapping[Labels, float]]
 """Current values by label values; ``{(): value}`` where there are no labels."""
 
-_GAUGES: dict[str, tuple[tuple[str, ...], str]] = {
+_PULLED: dict[str, tuple[tuple[str, ...], str]] = {
     "scheduler_pending_pods": (
         ("queue",),
         "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means "
@@ -68,7 +68,12 @@ _GAUGES: dict[str, tuple[tuple[str, ...], str]] = {
         (),
         "How late the event loop ran a timer, lately.",
     ),
+    "scheduler_events_total": (
+        ("result",),
+        "Event objects: written, dropped because too many were waiting, or failed to be written.",
+    ),
 }
+"""Those that end in ``_total`` are counters that somebody else keeps."""
 
 
 class Metrics:
@@ -183,6 +188,11 @@ class Metrics:
             "Lists and watches that failed.",
             ("kind",),
         )
+        self._requests = Counter(
+            "rest_client_requests_total",
+            "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
+            ("code", "method", "host"),
+        )
         self._series: tuple[Counter | Histogram, ...] = tuple(
             value for value in vars(self).values() if isinstance(value, Counter | Histogram)
         )
@@ -250,11 +260,16 @@ class Metrics:
     def failed(self, kind: str) -> None:
         self._failures.add((kind,))
 
+    # -- the connections' observer -----------------------------------------------------------------------------------
+
+    def request(self, code: str, method: str, host: str) -> None:
+        self._requests[code, method, host] += 1
+
     # -- publishing --------------------------------------------------------------------------------------------------
 
     def pull(self, name: str, gauge: Gauge) -> None:
         """Ask ``gauge`` for the values of ``name``, one of the gauges this module knows, at every scrape."""
-        if name not in _GAUGES:
+        if name not in _PULLED:
             raise KeyError(name)
         self._gauges[name] = gauge
 
@@ -270,8 +285,9 @@ class Metrics:
                 yield _counter(series) if isinstance(series, Counter) else _histogram(series)
         for name, gauge in self._gauges.items():
             if name not in self._disabled:
-                labels, help_ = _GAUGES[name]
-                family = GaugeMetricFamily(name, help_, labels=labels)
+                labels, help_ = _PULLED[name]
+                make = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                family = make(name, help_, labels=labels)
                 for key, value in gauge().items():
                     family.add_metric(key, value)
                 yield family

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,10 +16,12 @@ from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.objects.kinds import KINDS, POD, Kind
 from kube_pyscheduler.objects.meta import Object, ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.recorder.event import Reference
+from kube_pyscheduler.recorder.recorder import Recorder
 from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.binding import Fate, bind_pod
-from kube_pyscheduler.transport.client import Client
+from kube_pyscheduler.transport.client import Sender
 from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, NotFound, ServerError, TooManyRequests
 
 log = Log(__name__)
@@ -35,42 +37,24 @@ _OUTCOMES = {
 _KINDS: dict[str, Kind[Object]] = {kind.name: kind for kind in KINDS}
 
 
-class NotLeading(Exception):
-    """A write was about to be sent that only the leader may send."""
-
-
-class LeaderClient:
-    """A client for writes: nothing leaves it while ``may_write`` says no, whatever its caller believes."""
-
-    def __init__(self, client: Client, may_write: Callable[[], bool]) -> None:
-        self._client = client
-        self._may_write = may_write
-
-    def open(self) -> Client:
-        """The client, for one request. Raises NotLeading."""
-        if not self._may_write():
-            raise NotLeading("not the leader (any more)")
-        return self._client
-
-
 class ApiBinder:
     """Implements Binder."""
 
-    def __init__(self, client: LeaderClient, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, client: Sender, sleep: Sleep = asyncio.sleep) -> None:
         self._client = client
         self._sleep = sleep
 
     async def bind(self, pod: Pod, node: str) -> BindResult:
         try:
             fate = await bind_pod(
-                self._client.open(),
+                self._client,
                 namespace=pod.namespace,
                 name=pod.name,
                 uid=pod.uid,
                 node=node,
                 sleep=self._sleep,
             )
-        except (APIError, NetworkError, NotLeading) as error:
+        except (APIError, NetworkError) as error:
             return BindResult(BindOutcome.FAILED, str(error))
         return BindResult(_OUTCOMES[fate])
 
@@ -78,14 +62,14 @@ class ApiBinder:
 class ApiStatus:
     """How status patches are sent."""
 
-    def __init__(self, client: LeaderClient) -> None:
+    def __init__(self, client: Sender) -> None:
         self._client = client
 
     async def send(self, pod: Pod, body: dict[str, Any]) -> None:
         """Returns also when the pod is gone, or the server will never take the patch; raises what may work later."""
         request = requests.patch_pod_status(pod.namespace, pod.name, pod.uid, body["status"])
         try:
-            await self._client.open().send(request)
+            await self._client.send(request)
         except (NotFound, Conflict):
             return
         except (ServerError, TooManyRequests):
@@ -97,7 +81,7 @@ class ApiStatus:
 class ApiEvictor:
     """Implements Evictor. Source: prepareCandidate in pkg/scheduler/framework/preemption/executor.go."""
 
-    def __init__(self, client: LeaderClient, clock: Clock) -> None:
+    def __init__(self, client: Sender, clock: Clock) -> None:
         self._client = client
         self._clock = clock
 
@@ -114,23 +98,61 @@ class ApiEvictor:
         status = {"conditions": [condition]}
         try:
             patch = requests.patch_pod_status(victim.namespace, victim.name, victim.uid, status)
-            await self._client.open().send(patch)
-            await self._client.open().send(requests.delete_pod(victim.namespace, victim.name, victim.uid))
+            await self._client.send(patch)
+            await self._client.send(requests.delete_pod(victim.namespace, victim.name, victim.uid))
         except (NotFound, Conflict):
             return
 
 
-class LoggedEvents:
-    """Implements EventSink."""
+class PodEvents:
+    """Implements EventSink. ``profiles``: our scheduler names. An Event says which of them speaks: the pod's own, or,
+    about a pod of somebody else that had to make room, the first."""
+
+    def __init__(self, recorder: Recorder, profiles: Sequence[str]) -> None:
+        self._recorder = recorder
+        self._profiles = profiles
 
     def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
-        log.info(2, "Event occurred", object=pod.key, type=type_, reason=reason, action=action, note=note)
+        meta, name = pod.metadata, pod.spec.scheduler_name
+        self._recorder.event(
+            Reference("v1", "Pod", meta.namespace, meta.name, meta.uid, meta.resource_version),
+            type_,
+            reason,
+            action,
+            note,
+            controller=name if name in self._profiles else self._profiles[0],
+            repeats=reason != "Scheduled",
+        )
+
+
+class LeaseEvents:
+    """What the elector announces, as Events on the Lease.
+
+    Source: RecordEvent in client-go/tools/leaderelection/resourcelock/leaselock.go."""
+
+    def __init__(self, recorder: Recorder, controller: str) -> None:
+        self._recorder = recorder
+        self._controller = controller
+
+    def announce(self, lease: dict[str, Any], note: str) -> None:
+        meta = lease.get("metadata") or {}
+        about = Reference(
+            "coordination.k8s.io/v1",
+            "Lease",
+            meta.get("namespace", ""),
+            meta.get("name", ""),
+            meta.get("uid", ""),
+            meta.get("resourceVersion", ""),
+        )
+        self._recorder.event(
+            about, "Normal", "LeaderElection", "LeaderElection", note, controller=self._controller, repeats=False
+        )
 
 
 class ApiReader:
     """Implements PodReader."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Sender) -> None:
         self._client = client
 
     async def read(self, pod: Pod) -> Pod | None:
@@ -145,7 +167,7 @@ class ApiReader:
 class ApiObjects:
     """Implements ObjectPort. Make it before the informers run: it listens to them."""
 
-    def __init__(self, client: LeaderClient, informers: Informers) -> None:
+    def __init__(self, client: Sender, informers: Informers) -> None:
         self._client = client
         self._informers = informers
         self._waiting: dict[tuple[str, str], list[asyncio.Event]] = {}
@@ -164,7 +186,7 @@ class ApiObjects:
     async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
         target = Object(ObjectMeta(name=name, namespace=namespace))
         subresource = "status" if status else ""
-        await self._client.open().send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
+        await self._client.send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         store = self._informers.of(_KINDS[kind]).store
@@ -188,7 +210,7 @@ class ApiObjects:
 class ApiReviews:
     """What the guard of the secure port asks the API server."""
 
-    def __init__(self, tokens: Client, accesses: Client) -> None:
+    def __init__(self, tokens: Sender, accesses: Sender) -> None:
         self._tokens = tokens
         self._accesses = accesses
 

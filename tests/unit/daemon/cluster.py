@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from kube_pyscheduler.devserver.app import DevServer, serve
-from kube_pyscheduler.devserver.resources import LEASES, PODS
+from kube_pyscheduler.devserver.resources import EVENTS, LEASES, PODS
 from kube_pyscheduler.devserver.seed import seed_nodes
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
@@ -20,9 +20,10 @@ from kube_pyscheduler.transport.session import Session
 
 
 class Cluster:
-    def __init__(self, server: DevServer, client: Client) -> None:
+    def __init__(self, server: DevServer, session: Session) -> None:
         self.server = server
-        self.client = client
+        self.session = session
+        self.client = Client(session)
 
     def add_pod(self, name: str, *, cpu: str = "100m", gates: tuple[str, ...] = ()) -> None:
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
@@ -39,6 +40,12 @@ class Cluster:
     def holder(self) -> str:
         found = self.lease
         return str(found["spec"]["holderIdentity"]) if found else ""
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Events about the object of this name, oldest first, in the form of core/v1."""
+        stored = self.server.store.list_objects(EVENTS)
+        found = [event for event in stored if event["involvedObject"]["name"] == name]
+        return sorted(found, key=lambda event: str(event["eventTime"]))
 
     def is_bound(self, name: str) -> bool:
         return bool(self.raw_pod(name)["spec"].get("nodeName"))
@@ -60,7 +67,7 @@ async def cluster(nodes: int = 2) -> AsyncIterator[Cluster]:
     seed_nodes(server.registry, nodes)
     try:
         async with Session(await Credentials.read(Source(master=server.url)), user_agent="test") as session:
-            yield Cluster(server, Client(session))
+            yield Cluster(server, session)
     finally:
         await server.stop()
 

@@ -66,6 +66,7 @@ async def test_pods_are_bound_and_the_end_is_graceful() -> None:
             assert 'scheduler_schedule_attempts_total{profile="kube-pyscheduler",result="scheduled"} 1.0' in metrics
             assert 'scheduler_cache_size{type="nodes"} 2.0' in metrics
             assert 'scheduler_pending_pods{queue="active"} 0.0' in metrics
+            assert 'rest_client_requests_total{code="201",host="' in metrics
             stop.set()
             assert await daemon == 0
         released = api.lease
@@ -73,6 +74,29 @@ async def test_pods_are_bound_and_the_end_is_graceful() -> None:
         assert released["spec"]["holderIdentity"] == ""
         assert released["spec"]["leaseDurationSeconds"] == 1
         assert (await get(opts.plain.port, "/livez"))[0] == 0
+
+
+async def test_readers_of_pod_and_lease_are_told() -> None:
+    async with cluster() as api:
+        async with running(options(api)) as (stop, daemon):
+            api.add_pod("a")
+            api.add_pod("huge", cpu="1000")
+            await eventually(lambda: api.is_bound("a") and bool(api.events("huge")))
+            identity = api.holder
+            stop.set()
+            assert await daemon == 0
+        node = api.raw_pod("a")["spec"]["nodeName"]
+        (scheduled,) = api.events("a")
+        assert (scheduled["type"], scheduled["reason"], scheduled["action"]) == ("Normal", "Scheduled", "Binding")
+        assert scheduled["message"] == f"Successfully assigned default/a to {node}"
+        assert scheduled["reportingComponent"] == "kube-pyscheduler"
+        (failed,) = api.events("huge")
+        assert (failed["type"], failed["reason"]) == ("Warning", "FailedScheduling")
+        assert failed["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        assert [event["message"] for event in api.events("kube-pyscheduler")] == [
+            f"{identity} became leader",
+            f"{identity} stopped leading",
+        ]
 
 
 async def test_without_leader_election_there_is_no_lease() -> None:

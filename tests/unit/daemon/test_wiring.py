@@ -13,8 +13,6 @@ from kube_pyscheduler.daemon.wiring import (
     ApiReader,
     ApiReviews,
     ApiStatus,
-    LeaderClient,
-    NotLeading,
 )
 from kube_pyscheduler.devserver.options import DeleteOptions
 from kube_pyscheduler.devserver.resources import NAMESPACES, PODS
@@ -26,20 +24,12 @@ from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.scheduler.ports import BindOutcome
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import ServerError, TooManyRequests
-from tests.unit.daemon.cluster import Cluster, cluster
+from kube_pyscheduler.transport.errors import NetworkError, ServerError, TooManyRequests
+from tests.unit.daemon.cluster import cluster
 from tests.unit.scripted_server import Answer, ScriptedServer, reply, session_to, status
 
 NODE, OTHER = "node-00000", "node-00001"
 POD = Pod(ObjectMeta(name="a", namespace="default", uid="u-1"))
-
-
-def leading(to: Cluster) -> LeaderClient:
-    return LeaderClient(to.client, lambda: True)
-
-
-def following(to: Cluster) -> LeaderClient:
-    return LeaderClient(to.client, lambda: False)
 
 
 def with_uid(pod: Pod, uid: str) -> Pod:
@@ -49,7 +39,7 @@ def with_uid(pod: Pod, uid: str) -> Pod:
 async def test_a_pod_is_bound_and_binding_it_again_is_a_success() -> None:
     async with cluster() as api:
         api.add_pod("a")
-        pod, binder = await api.pod("a"), ApiBinder(leading(api))
+        pod, binder = await api.pod("a"), ApiBinder(api.client)
         for _ in range(2):
             assert (await binder.bind(pod, NODE)).outcome is BindOutcome.BOUND
         assert api.raw_pod("a")["spec"]["nodeName"] == NODE
@@ -57,7 +47,7 @@ async def test_a_pod_is_bound_and_binding_it_again_is_a_success() -> None:
 
 async def test_what_stands_in_the_way_of_a_binding_is_told_apart() -> None:
     async with cluster() as api:
-        binder = ApiBinder(leading(api))
+        binder = ApiBinder(api.client)
         for name in ("taken", "replaced", "gone", "ending"):
             api.add_pod(name)
         api.add_pod("gated", gates=("example.com/wait",))
@@ -81,13 +71,12 @@ async def test_without_the_lease_nothing_is_written() -> None:
     async with cluster() as api:
         api.add_pod("a")
         pod = await api.pod("a")
-        result = await ApiBinder(following(api)).bind(pod, NODE)
-        assert result.outcome is BindOutcome.FAILED
-        assert "not the leader" in result.message
-        with pytest.raises(NotLeading):
-            await ApiStatus(following(api)).send(pod, {"status": {"nominatedNodeName": NODE}})
-        with pytest.raises(NotLeading):
-            await ApiEvictor(following(api), FakeClock()).evict(pod, "room for a better one")
+        follower = Client(api.session, may_write=lambda: False)
+        assert (await ApiBinder(follower).bind(pod, NODE)).outcome is BindOutcome.FAILED
+        with pytest.raises(NetworkError):
+            await ApiStatus(follower).send(pod, {"status": {"nominatedNodeName": NODE}})
+        with pytest.raises(NetworkError):
+            await ApiEvictor(follower, FakeClock()).evict(pod, "room for a better one")
         assert "nodeName" not in api.raw_pod("a")["spec"]
         assert "nominatedNodeName" not in api.raw_pod("a")["status"]
 
@@ -96,7 +85,7 @@ async def test_a_refused_binding_says_why() -> None:
     async with ScriptedServer() as server, session_to(server.url) as session:
         client = Client(session)
         server.script("POST", "/api/v1/namespaces/default/pods/a/binding", status(403, "Forbidden", "no right to bind"))
-        result = await ApiBinder(LeaderClient(client, lambda: True)).bind(POD, NODE)
+        result = await ApiBinder(client).bind(POD, NODE)
         assert result.outcome is BindOutcome.FAILED
         assert "no right to bind" in result.message
 
@@ -104,7 +93,7 @@ async def test_a_refused_binding_says_why() -> None:
 async def test_a_status_is_written_and_a_pod_that_is_gone_is_none_of_our_business() -> None:
     async with cluster() as api:
         api.add_pod("a")
-        pod, sender = await api.pod("a"), ApiStatus(leading(api))
+        pod, sender = await api.pod("a"), ApiStatus(api.client)
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes"}
         await sender.send(pod, {"status": {"conditions": [condition]}})
         assert condition.items() <= api.raw_pod("a")["status"]["conditions"][0].items()
@@ -116,8 +105,8 @@ async def test_a_status_is_written_and_a_pod_that_is_gone_is_none_of_our_busines
 async def test_a_victim_gets_its_condition_and_is_deleted() -> None:
     async with cluster() as api:
         api.add_pod("victim")
-        victim, evictor = await api.pod("victim"), ApiEvictor(leading(api), FakeClock(0.0))
-        await ApiBinder(leading(api)).bind(victim, NODE)
+        victim, evictor = await api.pod("victim"), ApiEvictor(api.client, FakeClock(0.0))
+        await ApiBinder(api.client).bind(victim, NODE)
         await evictor.evict(with_uid(victim, "another"), "room")
         assert "deletionTimestamp" not in api.raw_pod("victim")["metadata"]
         await evictor.evict(victim, "room for a better one")
@@ -144,7 +133,7 @@ async def test_a_pod_is_read_back_unless_another_one_has_its_name() -> None:
 async def test_waiting_for_an_object_ends_with_its_change_or_in_time() -> None:
     async with cluster() as api, Tasks() as tasks:
         informers = Informers(api.client, [NAMESPACE])
-        objects = ApiObjects(leading(api), informers)
+        objects = ApiObjects(api.client, informers)
         informers.start(tasks)
         await informers.synced()
         assert await objects.until("Namespace", "default", lambda found: found is not None, 5)
@@ -207,4 +196,4 @@ async def test_a_status_that_may_be_written_later_is_left_to_the_caller(answer: 
         client = Client(session)
         server.script("PATCH", "/api/v1/namespaces/default/pods/a/status", answer)
         with pytest.raises(error):
-            await ApiStatus(LeaderClient(client, lambda: True)).send(POD, {"status": {}})
+            await ApiStatus(client).send(POD, {"status": {}})
