@@ -164,7 +164,7 @@ def main(nodes: int, pods: int, workload: str, kubeconfig: Path | None, versus: 
         if kubeconfig is None:
             kubeconfig = folder / "kubeconfig"
             server = subprocess.Popen(
-                [str(BIN / "kube-pyscheduler"), "devserver", f"--kubeconfig-out={kubeconfig}", "--no-controllers"],
+                [str(BIN / "kube-pyscheduler"), "devserver", f"--kubeconfig-out={kubeconfig}"],
                 stdout=subprocess.DEVNULL,
             )
         try:
