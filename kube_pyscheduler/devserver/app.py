@@ -14,6 +14,8 @@ from kube_pyscheduler.devserver.access.reviews import Reviews
 from kube_pyscheduler.devserver.access.tokens import Tokens
 from kube_pyscheduler.devserver.access.users import ADMIN, ANONYMOUS, User
 from kube_pyscheduler.devserver.bootstrap import bootstrap
+from kube_pyscheduler.devserver.controllers.controllers import Controllers
+from kube_pyscheduler.devserver.controllers.environment import Settings
 from kube_pyscheduler.devserver.custom_resources import CustomResources
 from kube_pyscheduler.devserver.garbage import GarbageCollector
 from kube_pyscheduler.devserver.http import application
@@ -43,9 +45,13 @@ class DevServer:
     registry: Registry
     context: Context
     runner: web.AppRunner
+    controllers: Controllers | None
+    """None where the server was asked for without."""
 
     async def stop(self) -> None:
-        """End all watches and close the socket."""
+        """Stop the controllers, end all watches and close the socket."""
+        if self.controllers is not None:
+            self.controllers.close()
         for watch in tuple(self.context.watches):
             watch.close()
         await self.runner.cleanup()
@@ -61,6 +67,7 @@ async def serve(
     bookmark_seconds: float = 60.0,
     history_limit: int = 20_000,
     clock: Clock | None = None,
+    controllers: Settings | None = None,
 ) -> DevServer:
     """Start a server; port 0 takes a free one.
 
@@ -70,7 +77,7 @@ async def serve(
 
     ``tokens`` are static bearer tokens beside the administrator's; ``rbac`` makes Roles and bindings count, without
     it every known user may do everything; ``tls`` serves HTTPS with a fresh certificate; ``history_limit`` is in
-    changes a resource (see ``Store``).
+    changes a resource (see ``Store``); ``controllers`` says which controllers and kubelets run, None is none.
     """
     clock = clock or RealClock()
     admin_token = secrets.token_urlsafe(24)
@@ -107,6 +114,7 @@ async def serve(
         registry=registry,
         context=context,
         runner=runner,
+        controllers=None if controllers is None else Controllers(registry, controllers),
     )
 
 

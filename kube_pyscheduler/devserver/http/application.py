@@ -85,5 +85,5 @@ class Handler:
 def build(context: Context) -> web.Application:
     """The application of one server."""
     application = web.Application(client_max_size=MAX_BODY)
-    application.router.add_route("*", "/{path:.*}", Handler(context))
+    application.router.add_route("*", "/{path:.*}", Handler(context).__call__)
     return application
