@@ -80,11 +80,11 @@ def _rows(url: str) -> float | None:
     values = {
         line.split()[0]: float(line.split()[1]) for line in text.splitlines() if line and not line.startswith("#")
     }
-    decisions = values.get("pyscheduler_decisions_total")
-    repaired = values.get("pyscheduler_rows_judged_total")
+    decisions = values.get("scheduler_decisions_total")
+    repaired = values.get("scheduler_rows_judged_total")
     if not decisions or repaired is None:
         return None
-    return (repaired - values.get("pyscheduler_rows_filled_total", 0.0)) / decisions
+    return (repaired - values.get("scheduler_rows_filled_total", 0.0)) / decisions
 
 
 async def remove_pods(client: Client) -> None:

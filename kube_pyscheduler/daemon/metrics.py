@@ -164,6 +164,18 @@ class Metrics:
             ("result",),
             _MILLISECONDS,
         )
+        self._decisions = Counter(
+            "scheduler_decisions_total",
+            "Decisions about a pod, whatever came of them.",
+        )
+        self._rows_judged = Counter(
+            "scheduler_rows_judged_total",
+            "Rows of the node table that were judged for decisions, instead of taking an answer that is still good.",
+        )
+        self._rows_filled = Counter(
+            "scheduler_rows_filled_total",
+            "Those of them in decisions that judged every node, as for the first pod of a template.",
+        )
         self._conflicts = Counter(
             "scheduler_conflicts_total",
             "Decisions of others that collided with ours: a pod bound elsewhere, a node filled over its allocatable.",
@@ -212,6 +224,12 @@ class Metrics:
 
     def algorithm(self, seconds: float) -> None:
         self._algorithm_seconds.observe((), seconds)
+
+    def decided(self, rows_judged: int, nodes: int) -> None:
+        self._decisions[()] += 1
+        self._rows_judged[()] += rows_judged
+        if nodes and rows_judged >= nodes:
+            self._rows_filled[()] += rows_judged
 
     def extension_point(self, profile: str, point: str, status: str, seconds: float) -> None:
         self._point_seconds.observe((point, status, profile), seconds)

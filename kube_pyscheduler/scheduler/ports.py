@@ -104,6 +104,9 @@ class Observer(Protocol):
     def algorithm(self, seconds: float) -> None:
         """Filtering, scoring and PostFilter of one attempt."""
 
+    def decided(self, rows_judged: int, nodes: int) -> None:
+        """A decision was made about so many nodes, for which kernels judged so many rows anew."""
+
     def extension_point(self, profile: str, point: str, status: str, seconds: float) -> None:
         """All plugins of one extension point."""
 

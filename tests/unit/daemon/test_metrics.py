@@ -100,6 +100,15 @@ def test_what_only_we_count() -> None:
     assert value(metrics, "scheduler_informer_failures_total", kind="Node") == 1
 
 
+def test_rows_of_first_passes_are_told_apart() -> None:
+    metrics = Metrics()
+    for rows in (700, 3, 0):
+        metrics.decided(rows, 100)
+    assert value(metrics, "scheduler_decisions_total") == 3
+    assert value(metrics, "scheduler_rows_judged_total") == 703
+    assert value(metrics, "scheduler_rows_filled_total") == 700
+
+
 def test_metrics_without_labels_are_there_before_anything_happens() -> None:
     before = names(Metrics())
     assert {
