@@ -57,7 +57,6 @@ NOT_BUILT = frozenset(
         "VolumeBinding",
         "VolumeZone",
         "DynamicResources",
-        "DefaultPreemption",
     }
 )
 """Defaults of v1.36 that this version lacks. They are left out of the default list, and refused where named."""

@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kube_pyscheduler.columns.arrays import RowIndex
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.framework.status import Code, Status
+from kube_pyscheduler.framework.status import Code, Status, unresolvable
 
 NO_NODES = "no nodes available to schedule pods"
 """Source: ErrNoNodesAvailable in pkg/scheduler/schedule_one.go."""
+
+
+UNTRIED = unresolvable()
+"""Of nodes that nothing is known about. Source: NewDefaultNodeToStatus in pkg/scheduler/framework/interface.go."""
 
 
 @dataclass(slots=True)
@@ -44,6 +50,22 @@ class Diagnosis:
             self.unschedulable_plugins.add(status.plugin)
         if status.code == Code.PENDING:
             self.pending_plugins.add(status.plugin)
+
+    def status_of(self, row: int) -> Status:
+        """What was said of one node."""
+        for status, rows in self.refusals:
+            if row in rows:
+                return status
+        return self.absent or UNTRIED
+
+    def rows_with(self, code: Code, table: NodeTable) -> RowIndex:
+        """The nodes that were refused with ``code``, ascending."""
+        wanted = np.zeros(table.high, dtype=np.bool_)
+        if (self.absent or UNTRIED).code == code:
+            wanted[:] = table.alive[: table.high]
+        for status, rows in self.refusals:
+            wanted[rows] = status.code == code
+        return np.flatnonzero(wanted)
 
     def by_node(self, table: NodeTable) -> Iterator[tuple[str, Status]]:
         """Nodes that were tried, with their refusals. O(nodes) Python steps: for explanations, not for cycles."""

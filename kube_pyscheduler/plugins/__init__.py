@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kube_pyscheduler.framework.registry import Registry
 from kube_pyscheduler.plugins.default_binder import DefaultBinder
+from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
 from kube_pyscheduler.plugins.image_locality import ImageLocality
 from kube_pyscheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kube_pyscheduler.plugins.node_affinity import NodeAffinity
@@ -35,6 +36,7 @@ IN_TREE: Registry = {
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "ImageLocality": lambda _args: ImageLocality(),
     "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),
+    "DefaultPreemption": DefaultPreemption,
     "DefaultBinder": lambda _args: DefaultBinder(),
 }
 """Plugin name → factory."""

@@ -52,7 +52,7 @@ class Runner:
         self._rng = random.Random(seed)
         self._profiles: dict[bytes, Profile] = {}
         default = self._profile({})
-        self._scheduler = Scheduler({default.name: default}, silent_ports(), rng=self._rng)
+        self._scheduler = Scheduler({"default-scheduler": default}, silent_ports(), rng=self._rng)
         cache = self._scheduler.cache
         handle = QuietHandle(self._scheduler.queue.nominator)
         self._engine = Engine(cache.table, cache.listers, handle)

@@ -15,6 +15,8 @@ from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Status
+from kube_pyscheduler.plugins.default_preemption.candidates import Candidate, best
+from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
 from tests.parity.notes import truncate_note
 
 
@@ -34,6 +36,8 @@ def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, se
     got.update(_scores(cycle, table, got["feasible"]))
     decision = engine.schedule(profile, pod, random.Random(seed))
     got.update(_outcome(decision))
+    if decision.post_filter is not None:
+        got.update(_preemption(engine, profile, pod, decision))
     nominated = pod.pod.status.nominated_node_name
     if nominated and decision.node == nominated and decision.evaluated == 1:
         got["nominated_node_used"] = nominated
@@ -101,3 +105,37 @@ def _outcome(decision: Decision) -> dict[str, Any]:
     if decision.diagnosis is not None and decision.diagnosis.post_filter_message:
         got["postfilter_message"] = decision.diagnosis.post_filter_message
     return got
+
+
+def _preemption(engine: Engine, profile: Profile, pod: PodInfo, decision: Decision) -> dict[str, Any]:
+    """What preemption found on its way to the decision; where several nodes are equally good, all of them."""
+    plugin = next((plugin for plugin in profile.post_filter if isinstance(plugin, DefaultPreemption)), None)
+    if plugin is None:
+        return {}
+    cycle, _judged = engine.cycle(profile, pod)
+    diagnosis = cycle.diagnosis
+    if cycle.pre_filter() is None:
+        cycle.filter()
+        diagnosis = cycle.diagnose()
+    candidates, in_vain = plugin.find_candidates(cycle.ctx, pod, diagnosis)
+    got: dict[str, Any] = {}
+    names = cycle.ctx.table.names
+    if in_vain:
+        got["preemption_statuses"] = {names[row]: shown(status) for status, rows in in_vain for row in rows.tolist()}
+    if candidates:
+        got["preemption_candidates"] = {candidate.node: _victims(candidate) for candidate in candidates}
+        equals = {candidate.node: candidate for candidate in best(candidates)}
+        assert decision.post_filter is not None
+        assert decision.post_filter.nominated in equals
+        first = min(equals)
+        got["preemption"] = {"nominated": first, **_victims(equals[first])}
+        if len(equals) > 1:
+            got["preemption"]["nominated_any"] = sorted(equals)
+    return got
+
+
+def _victims(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "victims": sorted(victim.key for victim in candidate.victims),
+        "pdb_violations": candidate.violations,
+    }
