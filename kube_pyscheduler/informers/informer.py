@@ -26,7 +26,7 @@ from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import Forbidden, NotFound
+from kube_pyscheduler.transport.errors import APIError, Forbidden, NotFound
 
 T = TypeVar("T", bound=Object)
 log = Log(__name__)
@@ -186,6 +186,8 @@ class Informer(Generic[T]):
             await self._wait_for_kind(error)
             return
         delay = self._backoff.next()
+        if isinstance(error, APIError) and error.retry_after:
+            delay = max(delay, min(error.retry_after, BACKOFF_MAXIMUM))
         self.problem = str(error)
         log.error("List or watch failed", kind=self.kind.name, problem=self.problem, retry_seconds=round(delay, 1))
         await self._sleep(delay)

@@ -7,6 +7,7 @@ Empty      first page → Listing or Listed     Empty
 Listing    next page → Listing or Listed      continue token expired → Empty (in one piece); else Listing
 Listed     watch opened → Watching            version expired, or refused too often → Empty; else Listed
 Watching   events → Watching; end → Listed    version expired → Empty; else Listed at the last version seen
+           end without any event → Empty
 =========  =================================  =============================================================
 
 A step returns the next state and what came out of it. Nothing here waits between attempts and nothing is stored: the
@@ -30,7 +31,7 @@ from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound
+from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound, TooManyRequests
 from kube_pyscheduler.transport.watch import WatchEvent, WatchStream
 
 T = TypeVar("T", bound=Object)
@@ -227,8 +228,12 @@ class Reflector(Generic[T]):
             return _after(error, state.version, state.refusals), Failed(error)
         if not events:
             state.stream.close()
-            if state.alive or self._clock.monotonic() - state.opened_at >= SHORT_WATCH:
+            if state.alive:
                 return Listed(state.version), Changed([])
+            if self._clock.monotonic() - state.opened_at >= SHORT_WATCH:
+                # Not even a bookmark. That is how a server answers a version which it has yet to reach, as after its
+                # data were restored from a backup; a list finds out.
+                return Empty(), Changed([])
             ended = APIError(200, "", "the watch ended at once")
             return _after(ended, state.version, state.refusals), Failed(ended)
         version = state.version
@@ -252,9 +257,10 @@ class Reflector(Generic[T]):
 
 
 def _after(error: APIError | NetworkError, version: str, refusals: int) -> Empty | Listed:
-    """Where to go on after a failed watch. A network failure says nothing about the version; a refusal may."""
+    """Where to go on after a failed watch. A network failure or a busy server says nothing about the version; another
+    refusal may."""
     if isinstance(error, (Gone, NotFound)):
         return Empty()
-    if isinstance(error, NetworkError):
+    if isinstance(error, (NetworkError, TooManyRequests)):
         return Listed(version, refusals)
     return Listed(version, refusals + 1) if refusals + 1 < REFUSALS else Empty()

@@ -157,6 +157,13 @@ async def test_lists_whose_watches_expire_at_once_do_not_calm_it(server: Scripte
     assert pods.sleeps.delays[5] >= BACKOFF_MAXIMUM / 2
 
 
+async def test_the_servers_wish_for_a_pause_is_heard(server: ScriptedServer, pods: Followed) -> None:
+    server.script("GET", PODS, reply(200, pod_list(version=10)))
+    server.script("WATCH", PODS, status(429, "TooManyRequests", Retry_After="7"))
+    await server.saw("WATCH", PODS, 2)
+    assert pods.sleeps.delays == [7.0]
+
+
 async def test_recreated_under_its_name(server: ScriptedServer, pods: Followed) -> None:
     server.script("GET", PODS, reply(200, pod_list(pod("a", 1, uid="u1"))))
     server.script("WATCH", PODS, LiveWatch(event("MODIFIED", pod("a", 11, uid="u2"))))

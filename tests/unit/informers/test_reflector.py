@@ -240,7 +240,7 @@ async def test_a_watch_that_ends_at_once_failed(server: ScriptedServer, reflecto
     assert isinstance(outcome, Failed)
 
 
-async def test_a_quiet_watch_that_ends_in_time_did_not_fail(
+async def test_a_watch_that_was_silent_to_its_end_is_not_trusted(
     server: ScriptedServer, reflector: Reflector[Pod], clock: FakeClock
 ) -> None:
     live = LiveWatch()
@@ -248,7 +248,7 @@ async def test_a_quiet_watch_that_ends_in_time_did_not_fail(
     state = await watching(reflector)
     clock.advance(300.0)
     live.end()
-    assert await reflector.step(state) == (Listed("10"), Changed([]))
+    assert await reflector.step(state) == (Empty(), Changed([]))
 
 
 async def test_a_broken_watch_is_resumed_at_the_last_version(server: ScriptedServer, reflector: Reflector[Pod]) -> None:
@@ -319,6 +319,14 @@ async def test_a_version_that_is_refused_again_and_again_is_given_up(
             state, _ = await reflector.step(state)
         state, _ = await reflector.step(state)
     assert state == Empty()
+
+
+async def test_a_busy_server_refuses_nothing(server: ScriptedServer, reflector: Reflector[Pod]) -> None:
+    state: Any = Listed("10")
+    for _ in range(REFUSALS + 1):
+        server.script("WATCH", PODS, status(429, "TooManyRequests", "storage is (re)initializing", Retry_After="1"))
+        state, _ = await reflector.step(state)
+    assert state == Listed("10")
 
 
 async def test_progress_forgives_refusals(server: ScriptedServer, reflector: Reflector[Pod]) -> None:
