@@ -22,7 +22,7 @@ from kube_pyscheduler.daemon.gauges import NEEDED_KINDS, LoopLag, Stages, make_h
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.daemon.options import Options
 from kube_pyscheduler.daemon.serving import Listener, ListenError, make_app
-from kube_pyscheduler.daemon.signals import stop_on_signals
+from kube_pyscheduler.daemon.signals import call_on_debug_signal, stop_on_signals
 from kube_pyscheduler.daemon.tls import RELOAD_SECONDS, CertificateError, ServingCertificate
 from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
 from kube_pyscheduler.daemon.wiring import (
@@ -94,6 +94,7 @@ async def run(options: Options, stop: asyncio.Event) -> int:
             daemon = Daemon(options, profiles, sessions, metrics)
             stack.push_async_callback(daemon.close)
             await daemon.listen(stack)
+            stack.enter_context(call_on_debug_signal(daemon.dump))
             return await daemon.run(stop)
     except _START_ERRORS as error:
         log.error(f"Cannot start: {error}")
@@ -166,6 +167,10 @@ class Daemon:
             if informer.kind.name in scheduler.kinds:
                 informer.add_handler(partial(scheduler.handle, informer.kind.name))
         return scheduler
+
+    def dump(self) -> None:
+        """Log what waits, and what is on its way."""
+        log.info(0, "Dump of the scheduler", lines=list(self._scheduler.dump()))
 
     # HTTP
 

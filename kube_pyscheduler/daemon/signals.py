@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT ask the daemon to stop; a second one ends it at once."""
+"""SIGTERM and SIGINT ask the daemon to stop, a second one ends it at once; SIGUSR2 asks what it knows."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ def stop_on_signals(exit_now: Callable[[int], None] = os._exit) -> Iterator[asyn
     finally:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def call_on_debug_signal(callback: Callable[[], None]) -> Iterator[None]:
+    """``callback`` is called at every SIGUSR2. Source: pkg/scheduler/backend/cache/debugger/signal.go."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR2, callback)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGUSR2)

@@ -3,53 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import os
+import signal
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from kube_pyscheduler.config.load import default_config, load_config, override
+from kube_pyscheduler.config.load import load_config
 from kube_pyscheduler.daemon import app
 from kube_pyscheduler.daemon.options import Endpoint, Options
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
-from kube_pyscheduler.devserver.resources import LEASES
-from tests.unit.daemon.cluster import Cluster, cluster, eventually, free_port
-
-HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-QUICK = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.1}
-OFF = Endpoint("127.0.0.1", 0)
-
-
-def options(api: Cluster, **more: Any) -> Options:
-    election = {"leader_elect": True, **QUICK, **more.pop("leader_election", {})}
-    config = override(more.pop("config", default_config()), election, {"qps": -1.0})
-    ports: dict[str, Any] = {"plain": Endpoint("127.0.0.1", free_port()), "secure": OFF}
-    return Options(config=config, master=api.server.url, **(ports | more))
-
-
-@contextlib.asynccontextmanager
-async def running(opts: Options) -> AsyncIterator[tuple[asyncio.Event, asyncio.Task[int]]]:
-    """The event that asks it to stop, and its task, which results in the exit code."""
-    stop = asyncio.Event()
-    daemon = asyncio.ensure_future(app.run(opts, stop))
-    try:
-        yield stop, daemon
-    finally:
-        stop.set()
-        await daemon
-
-
-async def get(port: int, path: str) -> tuple[int, str]:
-    """(0, "") where nobody listens."""
-    try:
-        async with aiohttp.request("GET", f"http://127.0.0.1:{port}{path}") as response:
-            return response.status, await response.text()
-    except aiohttp.ClientConnectorError:
-        return 0, ""
+from kube_pyscheduler.devserver.options import DeleteOptions
+from kube_pyscheduler.devserver.resources import PODS
+from tests.unit.daemon.cluster import cluster, eventually, free_port
+from tests.unit.daemon.running import HEADER, OFF, answers, get, options, running
 
 
 async def test_pods_are_bound_and_the_end_is_graceful() -> None:
@@ -99,6 +69,34 @@ async def test_readers_of_pod_and_lease_are_told() -> None:
         ]
 
 
+async def test_bc_62_the_pending_gauge_says_the_truth() -> None:
+    async with cluster() as api:
+        opts = options(api, leader_election={"leader_elect": False})
+
+        async def pending(**expected: int) -> bool:
+            text = (await get(opts.plain.port, "/metrics"))[1]
+            return all(f'scheduler_pending_pods{{queue="{queue}"}} {n}.0' in text for queue, n in expected.items())
+
+        async with running(opts):
+            for number in range(4):
+                api.add_pod(f"huge-{number}", cpu="1000")
+            api.add_pod("gated", gates=("example.com/wait",))
+            await eventually(lambda: pending(active=0, backoff=0, unschedulable=4, gated=1))
+            api.server.registry.delete(PODS, "default", "huge-0", DeleteOptions(grace_seconds=0))
+            await eventually(lambda: pending(active=0, backoff=0, unschedulable=3, gated=1))
+
+
+async def test_the_debug_signal_logs_what_waits(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with cluster() as api, running(options(api)):
+        api.add_pod("huge", cpu="1000")
+        await eventually(lambda: bool(api.events("huge")))
+        os.kill(os.getpid(), signal.SIGUSR2)
+        await eventually(lambda: "Dump of the scheduler" in caplog.text)
+    (record,) = (record for record in caplog.records if record.message == "Dump of the scheduler")
+    assert any("default/huge" in line for line in record.__dict__["fields"]["lines"])
+
+
 async def test_without_leader_election_there_is_no_lease() -> None:
     async with cluster() as api:
         async with running(options(api, leader_election={"leader_elect": False})) as (stop, daemon):
@@ -107,52 +105,6 @@ async def test_without_leader_election_there_is_no_lease() -> None:
             stop.set()
             assert await daemon == 0
         assert api.lease is None
-
-
-async def test_a_follower_serves_and_takes_over_when_the_leader_leaves() -> None:
-    async with cluster() as api, running(options(api)) as (stop_leader, leader):
-        await eventually(lambda: bool(api.holder))
-        first = api.holder
-        second = options(api)
-        async with running(second) as (stop, follower):
-            await eventually(lambda: _is_ready(second.plain.port))
-            metrics = (await get(second.plain.port, "/metrics"))[1]
-            assert 'leader_election_master_status{name="kube-pyscheduler"} 0.0' in metrics
-            stop_leader.set()
-            assert await leader == 0
-            await eventually(lambda: api.holder not in ("", first))
-            api.add_pod("b")
-            await eventually(lambda: api.is_bound("b"))
-            stop.set()
-            assert await follower == 0
-
-
-async def _is_ready(port: int) -> bool:
-    return (await get(port, "/readyz"))[0] == 200
-
-
-async def test_a_follower_that_is_told_to_stop_stops() -> None:
-    async with cluster() as api, running(options(api)):
-        await eventually(lambda: bool(api.holder))
-        before = api.holder
-        second = options(api)
-        async with running(second) as (stop, follower):
-            await eventually(lambda: _is_ready(second.plain.port))
-            stop.set()
-            assert await follower == 0
-        assert api.holder == before
-
-
-async def test_who_loses_the_lease_says_so_exits_with_1_and_leaves_it_alone(caplog: pytest.LogCaptureFixture) -> None:
-    async with cluster() as api, running(options(api)) as (_, daemon):
-        await eventually(lambda: bool(api.holder))
-        stolen = dict(api.lease or {})
-        stolen["spec"] = {**stolen["spec"], "holderIdentity": "somebody-else"}
-        stolen["metadata"] = {k: v for k, v in stolen["metadata"].items() if k != "resourceVersion"}
-        api.server.store.update(LEASES, stolen)
-        assert await daemon == 1
-        assert api.holder == "somebody-else"
-    assert "Leaderelection lost" in caplog.text
 
 
 async def test_a_scheduling_loop_that_breaks_ends_the_daemon_and_gives_the_lease_back(
@@ -175,15 +127,12 @@ async def test_health_tells_that_the_api_server_is_gone() -> None:
     async with cluster() as api:
         opts = options(api, leader_election={"leader_elect": False})
         async with running(opts):
-            await eventually(lambda: _is_ready(opts.plain.port))
+            await eventually(lambda: answers(opts.plain.port, "/readyz"))
             for watch in tuple(api.server.context.watches):
                 watch.close()
             await api.server.runner.cleanup()
 
-            async def tells() -> bool:
-                return (await get(opts.plain.port, "/readyz/api-server"))[0] == 500
-
-            await eventually(tells)
+            await eventually(lambda: answers(opts.plain.port, "/readyz/api-server", 500))
             assert (await get(opts.plain.port, "/livez"))[0] == 200
 
 
@@ -215,23 +164,6 @@ async def test_the_secure_port_asks_the_api_server() -> None:
                 ):
                     async with session.get(path, headers=headers) as response:
                         assert (response.status, word in await response.text()) == (200, True)
-
-
-async def test_delayed_caches_are_filled_by_the_leader_only() -> None:
-    async with cluster() as api, running(options(api)):
-        await eventually(lambda: bool(api.holder))
-        lazy = load_config(HEADER + "delayCacheUntilActive: true")
-        second = options(api, config=lazy)
-        async with running(second) as (stop, follower):
-            await eventually(lambda: _listens(second.plain.port))
-            status, text = await get(second.plain.port, "/readyz")
-            assert (status, "[-]informer-sync failed" in text) == (500, True)
-            stop.set()
-            assert await follower == 0
-
-
-async def _listens(port: int) -> bool:
-    return (await get(port, "/livez"))[0] == 200
 
 
 async def test_reviews_may_go_another_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from kube_pyscheduler.daemon.signals import stop_on_signals
+from kube_pyscheduler.daemon.signals import call_on_debug_signal, stop_on_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -25,3 +25,11 @@ async def test_afterwards_signals_mean_what_they_meant_before() -> None:
     with stop_on_signals():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) in (before, signal.SIG_DFL)
+
+
+async def test_the_debug_signal_calls_back_every_time() -> None:
+    calls: asyncio.Queue[int] = asyncio.Queue()
+    with call_on_debug_signal(lambda: calls.put_nowait(1)):
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGUSR2)
+            await calls.get()
