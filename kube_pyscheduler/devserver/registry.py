@@ -23,7 +23,7 @@ from kube_pyscheduler.devserver.patching.apply import apply, track_update
 from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource, ResourceTable
 from kube_pyscheduler.devserver.schema.normalise import read_object
-from kube_pyscheduler.devserver.schema.types import ANY_TYPE, Type, type_of
+from kube_pyscheduler.devserver.schema.types import ANY_TYPE, STRUCT, Type, type_of
 from kube_pyscheduler.devserver.store import Object, Store, copy_object
 from kube_pyscheduler.devserver.times import timestamp
 from kube_pyscheduler.kit.clock import Clock, RealClock
@@ -333,6 +333,10 @@ class Registry:
         clean, messages = read_object(obj, kind, resource.kind, resource.version, strict=strict)
         if options.field_validation == WARN:
             options.warnings.extend(messages)
+        for part in ("metadata", "spec", "status"):
+            # Go writes these structs even when they are empty.
+            if part in kind.fields and kind.fields[part].form == STRUCT:
+                clean.setdefault(part, {})
         return clean
 
 

@@ -207,7 +207,8 @@ class Store:
         current = old.obj["metadata"]["resourceVersion"]
         if metadata.get("resourceVersion") not in (None, "", "0", current):
             raise errors.conflict(resource.key, key[1], errors.STALE)
-        if {**obj, "metadata": {**metadata, "resourceVersion": current}} == old.obj:
+        type_meta = {"kind": resource.kind, "apiVersion": resource.api_version}
+        if {**obj, **type_meta, "metadata": {**metadata, "resourceVersion": current}} == old.obj:
             return old
         stored = self._stamp(resource, key, obj)
         bucket.objects[key] = stored
