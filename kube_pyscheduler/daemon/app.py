@@ -60,7 +60,7 @@ lease can still be released."""
 EVENT_SECONDS = 3.0
 """How long Events that are still waiting hold up the end."""
 
-_START_ERRORS = (ConfigError, RegistryError, CredentialsError, CertificateError, ListenError)
+_START_ERRORS = (RegistryError, CredentialsError, CertificateError, ListenError)
 
 
 def main(options: Options) -> int:
@@ -96,9 +96,12 @@ async def run(options: Options, stop: asyncio.Event) -> int:
             await daemon.listen(stack)
             stack.enter_context(call_on_debug_signal(daemon.dump))
             return await daemon.run(stop)
+    except ConfigError as error:
+        for problem in error.problems:
+            log.error("Invalid configuration", path=problem.path, problem=problem.message)
     except _START_ERRORS as error:
-        log.error(f"Cannot start: {error}")
-        return 1
+        log.error("Cannot start", problem=str(error))
+    return 1
 
 
 class Daemon:
