@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kube_pyscheduler.daemon.tls import CertificateError, ServingCertificate, TlsOptions, self_signed
+from kube_pyscheduler.daemon.tls import CIPHERS, CertificateError, ServingCertificate, TlsOptions, self_signed
 
 
 @asynccontextmanager
@@ -102,10 +102,15 @@ async def test_the_oldest_version_and_the_suites_can_be_chosen() -> None:
     context = ServingCertificate(TlsOptions(min_version="VersionTLS13")).context
     with pytest.raises((ssl.SSLError, ConnectionResetError)):
         await served_by(context, maximum=ssl.TLSVersion.TLSv1_2)
-    suites = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
+    suites = ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
     chosen = ServingCertificate(TlsOptions(cipher_suites=suites)).context
     old_style = [cipher["name"] for cipher in chosen.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
-    assert old_style == ["ECDHE-ECDSA-AES256-GCM-SHA384"]
+    assert old_style == ["ECDHE-RSA-AES256-GCM-SHA384"]
+    assert await served_by(chosen, maximum=ssl.TLSVersion.TLSv1_2)
+
+
+def test_all_suites_that_can_be_named_exist() -> None:
+    assert ServingCertificate(TlsOptions(cipher_suites=tuple(CIPHERS))).context.get_ciphers()
 
 
 @pytest.mark.parametrize(
