@@ -24,12 +24,12 @@ from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     Normalize,
     PreFilterResult,
-    RowChanges,
     Score,
     ScoreKernel,
     default_normalize,
 )
 from kube_pyscheduler.framework.profile import Profile
+from kube_pyscheduler.framework.row_changes import RowChanges
 from kube_pyscheduler.framework.status import Code, Status, error, unresolvable
 
 

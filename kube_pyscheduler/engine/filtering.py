@@ -10,8 +10,9 @@ from kube_pyscheduler.columns.arrays import Codes, Mask, RowIndex
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.compiled import Compiled, is_node_scoped
 from kube_pyscheduler.framework.adapters import EasyFilterKernel
-from kube_pyscheduler.framework.interfaces import CycleContext, Filter, FilterKernel, NodeFilter, RowChanges
+from kube_pyscheduler.framework.interfaces import CycleContext, Filter, FilterKernel, NodeFilter
 from kube_pyscheduler.framework.profile import Profile
+from kube_pyscheduler.framework.row_changes import RowChanges
 from kube_pyscheduler.framework.status import Status
 
 Refusals = list[tuple[Status, RowIndex]]

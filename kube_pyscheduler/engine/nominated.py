@@ -13,7 +13,7 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.what_if import Charges, charges_of
 from kube_pyscheduler.framework.handle import Nominator
-from kube_pyscheduler.framework.interfaces import RowChange
+from kube_pyscheduler.framework.row_changes import RowChange, StatedChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Guests:
 
     charges: Charges
     place: RowIndex
-    changes: dict[int, RowChange]
+    changes: StatedChanges
 
     @property
     def rows(self) -> RowIndex:
@@ -120,7 +120,8 @@ class NominatedPods:
         charges = charges_of(pods, self._table.resources)
         place = np.full(self._table.capacity, -1, dtype=np.int64)
         place[charges.rows] = np.arange(len(charges.rows))
-        return Guests(charges, place, {row: RowChange(added=tuple(infos)) for row, infos in pods})
+        changes = StatedChanges({row: RowChange(added=tuple(infos)) for row, infos in pods})
+        return Guests(charges, place, changes)
 
     def _without(self, guests: Guests, uid: str, row: int) -> Guests:
         """The same without one of them. Its row stays, perhaps with nobody on it."""
@@ -133,7 +134,8 @@ class NominatedPods:
         count[place] = len(others)
         ports = (*(held for held in whole.ports if held[0] != row), *single.ports)
         charges = Charges(whole.rows, requested, non_zero, count, ports)
-        return Guests(charges, guests.place, {**guests.changes, row: RowChange(added=others)})
+        changes = StatedChanges({**guests.changes, row: RowChange(added=others)})
+        return Guests(charges, guests.place, changes)
 
 
 def _at_least(infos: Sequence[PodInfo], priority: int) -> list[PodInfo]:

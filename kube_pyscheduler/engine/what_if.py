@@ -5,21 +5,20 @@ Source: RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/fra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Mask, RowIndex
+from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex
 from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.filtering import Filters, Refusals
 from kube_pyscheduler.engine.nominated import Guests
-from kube_pyscheduler.framework.interfaces import UNCHANGED, RowChange, RowChanges
+from kube_pyscheduler.framework.row_changes import NO_CHANGES, UNCHANGED, RowChange, RowChanges
 from kube_pyscheduler.framework.status import Status, error
 
-NO_CHANGES: RowChanges = {}
 
-
-class WithGuests(Mapping[int, RowChange]):
+class WithGuests(RowChanges):
     """``changes``, and the guests come too. Made row by row when asked."""
 
     def __init__(self, changes: RowChanges, guests: Guests) -> None:
@@ -28,14 +27,16 @@ class WithGuests(Mapping[int, RowChange]):
 
     def __getitem__(self, row: int) -> RowChange:
         change = self._changes.get(row, UNCHANGED)
-        guests = self._guests.get(row, UNCHANGED)
-        return RowChange((*change.added, *guests.added), change.removed)
+        return RowChange((*change.added, *self._guests.get(row, UNCHANGED).added), change.removed)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._changes.keys() | self._guests.keys())
 
     def __len__(self) -> int:
         return len(self._changes.keys() | self._guests.keys())
+
+    def sums(self, rows: RowIndex, value: Callable[[PodInfo], int]) -> Ints:
+        return self._changes.sums(rows, value) + self._guests.sums(rows, value)
 
 
 class NominatedRefilter:

@@ -9,15 +9,8 @@ from kube_pyscheduler.columns.node_info import NodeInfo
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.errors import PluginError
-from kube_pyscheduler.framework.interfaces import (
-    UNCHANGED,
-    CycleContext,
-    Filter,
-    FilterKernel,
-    RowChanges,
-    Score,
-    ScoreKernel,
-)
+from kube_pyscheduler.framework.interfaces import CycleContext, Filter, FilterKernel, Score, ScoreKernel
+from kube_pyscheduler.framework.row_changes import UNCHANGED, RowChanges
 from kube_pyscheduler.framework.status import Status
 
 REFUSED = 1

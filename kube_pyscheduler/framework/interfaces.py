@@ -16,7 +16,7 @@ Adapters lift the first to the second; the engine only knows kernels.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -30,6 +30,8 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.cluster_event import EventRegistration
 from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.framework.row_changes import RowChange as RowChange
+from kube_pyscheduler.framework.row_changes import RowChanges as RowChanges
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.kit.rng import Rng
 from kube_pyscheduler.objects.pod import Pod
@@ -57,20 +59,6 @@ class Plugin(ABC):
     def events(self) -> Sequence[EventRegistration]:
         """Cluster events that may help a pod this plugin refused; none means that any event may."""
         return ()
-
-
-@dataclass(frozen=True, slots=True)
-class RowChange:
-    """Pods that are thought onto a row, or away from it, while that row is judged and at no other time."""
-
-    added: tuple[PodInfo, ...] = ()
-    removed: tuple[PodInfo, ...] = ()
-
-
-UNCHANGED = RowChange()
-
-RowChanges = Mapping[int, RowChange]
-"""By row. Rows that are not in it are as they are."""
 
 
 class Refilter(Protocol):
@@ -153,7 +141,8 @@ class FilterKernel(ABC):
         The usage columns of the table and its host ports are changed already, so kernels that look at nothing but
         these of their row need not override this. ``table.pods`` is not, and watchers of pods were not told. Kernels
         that look at domains start from the counts they were made with and take each row's own change into account:
-        O(changed pods), never a pass over all rows a row. ``changes`` may name more rows than are asked for.
+        O(changed pods), never a pass over all rows a row; ``changes.sums`` does that for many rows at once. ``changes``
+        may name more rows than are asked for.
         """
         return self.codes(table, rows)
 

@@ -9,7 +9,8 @@ Source: SelectVictimsOnNode in pkg/scheduler/framework/plugins/defaultpreemption
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex
 from kube_pyscheduler.columns.pod_columns import PodColumns
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.what_if import WhatIf
-from kube_pyscheduler.framework.interfaces import CycleContext, RowChange
+from kube_pyscheduler.framework.interfaces import CycleContext
+from kube_pyscheduler.framework.row_changes import RowChange, RowChanges, Tally
 from kube_pyscheduler.framework.status import Status, error, unresolvable
 from kube_pyscheduler.plugins.default_preemption.budgets import Budgets
 from kube_pyscheduler.plugins.default_preemption.candidates import Candidate
@@ -25,8 +27,8 @@ from kube_pyscheduler.plugins.default_preemption.candidates import Candidate
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
-class Removed(Mapping[int, RowChange]):
-    """The pods that are thought away at the moment, by row. Made row by row when asked: most filters never ask.
+class Removed(RowChanges):
+    """The pods that are thought away at the moment, by row.
 
     ``slots`` of row ``rows[i]`` are those from ``starts[i]`` up to ``starts[i + 1]``; ``gone`` says which are away.
     """
@@ -46,6 +48,13 @@ class Removed(Mapping[int, RowChange]):
 
     def __len__(self) -> int:
         return len(self._place)
+
+    def sums(self, rows: RowIndex, value: Callable[[PodInfo], int]) -> Ints:
+        return self._tally.sums(rows, value, -self.gone.astype(np.int64))
+
+    @cached_property
+    def _tally(self) -> Tally:
+        return Tally(self._pods.row[self._slots], [self._pods.info(slot) for slot in self._slots.tolist()])
 
     def slots_of(self, place: int) -> RowIndex:
         """The slots of one row's pods that are away, the most important first."""
