@@ -135,10 +135,11 @@ class EventHandlers:
         uid = pod.metadata.uid
         if log.v(3):
             log.info(3, "Add event for scheduled pod", pod=pod.key, node=pod.spec.node_name)
-        before = self._cache.pod(uid)
+        known = self._cache.pod(uid)
+        assumed = known.info.pod if known is not None else None
         self._cache.set_pod(pod)
-        if before is None or before.node != pod.spec.node_name:
-            self._foreign_decision(pod, before.info.pod if before is not None else None, start)
+        if assumed is None or assumed.spec.node_name != pod.spec.node_name:
+            self._foreign_decision(pod, assumed, start)
         if pod.spec.scheduler_name in self._profiles:
             self._queue.delete(pod, start)
             self._status.forget(uid)

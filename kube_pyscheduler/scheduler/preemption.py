@@ -100,9 +100,12 @@ class Preemption:
         else:
             self._evicted.discard(last.uid)
         del self._last_victim[preemptor.uid]
-        # What its victims' end set free may have been told while the preemptor was gated, and it heard nothing.
-        if not worked or any(self._is_gone(victim) for victim in victims):
-            self._queue.activate([preemptor], self._clock.monotonic())
+        now = self._clock.monotonic()
+        if not worked:
+            self._queue.retry_later(preemptor, now)
+        elif any(self._is_gone(victim) for victim in victims):
+            # Their end may have been told while the preemptor was gated, so that it heard nothing of it.
+            self._queue.activate([preemptor], now)
 
     async def _remove(self, preemptor: Pod, node: str, victim: Pod) -> bool:
         """Whether the victim goes, or will."""

@@ -102,27 +102,25 @@ class SchedulingLoop:
 
     def run_slice(self) -> float | None:
         """Decide pods for one time slice. Returns for how many seconds there is nothing to do; None: until woken."""
-        clock, queue = self._clock, self._queue
-        now = clock.monotonic()
+        now = self._clock.monotonic()
         end = now + self._slice
-        deadline = self._waiting.next_deadline() if len(self._waiting) else None
-        if deadline is not None and deadline <= now:
-            self._waiting.expire(now)
-            deadline = self._waiting.next_deadline()
-        while not self._stopped:
-            if self._bindings.is_full:
-                return None if deadline is None else max(deadline - now, 0.0)
-            queued = queue.pop(now)
+        self._waiting.expire(now)
+        while not self._stopped and not self._bindings.is_full:
+            queued = self._queue.pop(now)
             if queued is None:
-                pauses = [pause for pause in (queue.next_wakeup(now),) if pause is not None]
-                if deadline is not None:
-                    pauses.append(max(deadline - now, 0.0))
-                return min(pauses, default=None)
+                return self._pause(now, self._queue.next_wakeup(now))
             self._attempt(queued, now)
-            now = clock.monotonic()
+            now = self._clock.monotonic()
             if now >= end:
                 return 0.0
-        return None
+        return self._pause(now, None)
+
+    def _pause(self, now: float, queue_pause: float | None) -> float | None:
+        deadline = self._waiting.next_deadline()
+        if deadline is None:
+            return queue_pause
+        wait = max(deadline - now, 0.0)
+        return wait if queue_pause is None else min(wait, queue_pause)
 
     async def _sleep(self, seconds: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -156,6 +154,7 @@ class SchedulingLoop:
             self._failures.handle(queued, Failure(error(str(raised) or repr(raised)), now))
             return
         self._cycle_observer.end(pod)
+        self._observer.decided(decision.rows_judged, decision.evaluated)
         if decision.node is None:
             self._handle.end_cycle()
             self._refused(queued, decision, now)

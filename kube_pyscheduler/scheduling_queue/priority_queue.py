@@ -36,7 +36,7 @@ from kube_pyscheduler.scheduling_queue.in_flight import InFlightLog
 from kube_pyscheduler.scheduling_queue.nominator import Nominator
 from kube_pyscheduler.scheduling_queue.observer import QueueObserver, Unobserved
 from kube_pyscheduler.scheduling_queue.pod_changes import UNSCHEDULABLE_POD_UPDATE, pod_changes
-from kube_pyscheduler.scheduling_queue.queued_pod import Place, QueuedPod
+from kube_pyscheduler.scheduling_queue.queued_pod import NOBODY, Place, QueuedPod
 from kube_pyscheduler.scheduling_queue.unschedulable import PreCheck, UnschedulablePods
 
 log = Log(__name__)
@@ -295,6 +295,24 @@ class PriorityQueue:
                     self._in_flight.record(EVENT_FORCE_ACTIVATE, None, pod)
             elif queued.place is not Place.ACTIVE:
                 self._to_active(queued, EVENT_FORCE_ACTIVATE, now)
+
+    def retry_later(self, pod: Pod, now: float) -> None:
+        """What was done to help this pod went wrong: try it again after the backoff of an error. For a pod in flight it
+        is remembered until it comes back."""
+        queued = self._pods.get(pod.metadata.uid)
+        if queued is None:
+            if pod.metadata.uid in self._in_flight:
+                self._in_flight.record(EVENT_FORCE_ACTIVATE, None, pod)
+        elif queued.place is Place.UNSCHEDULABLE or queued.place is Place.BACKOFF:
+            self._count_rejectors(queued, -1)
+            self._take_out(queued)
+            queued.place = Place.NOWHERE
+            queued.unschedulable_plugins = queued.pending_plugins = NOBODY
+            queued.gating_plugin = ""
+            queued.consecutive_errors += 1
+            queued.timestamp = now
+            queued.backoff_expiration = None
+            self._to_backoff(queued, EVENT_FORCE_ACTIVATE)
 
     def flush_backoff_completed(self, now: float) -> None:
         """Pods whose backoff is over become active; they passed PreEnqueue before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -71,7 +71,7 @@ def _next(pod: Pod) -> Pod:
 
 
 def make_profile(
-    events: dict[str, Sequence[EventRegistration]] | None = None,
+    events: Mapping[str, Sequence[EventRegistration]] | None = None,
     pre_enqueue: Sequence[PreEnqueue] = (),
     name: str = SCHEDULER,
     **points: Any,
@@ -134,7 +134,7 @@ class Asked:
 
 
 def make_queue(
-    events: dict[str, Sequence[EventRegistration]] | None = None, pre_enqueue: Sequence[PreEnqueue] = (), **more: Any
+    events: Mapping[str, Sequence[EventRegistration]] | None = None, pre_enqueue: Sequence[PreEnqueue] = (), **more: Any
 ) -> PriorityQueue:
     return PriorityQueue({SCHEDULER: make_profile(events, pre_enqueue)}, Listers(), **more)
 

@@ -243,6 +243,20 @@ def test_activating_a_pod_in_flight_is_remembered() -> None:
     assert [queued.place for queued in pods] == [Place.BACKOFF, Place.UNSCHEDULABLE]
 
 
+def test_a_pod_whose_help_went_wrong_is_tried_again_after_a_backoff() -> None:
+    queue = make_queue(FIT)
+    queued = park(queue, make_pod(), "Fit")
+    queue.retry_later(queued.pod, START)
+    assert (queued.place, queue.rejections) == (Place.ERROR_BACKOFF, {})
+    assert queue.pop(START + 1.9) is None
+    assert popped(queue, START + 2) is queued
+    queue.retry_later(queued.pod, START + 2)
+    refuse(queue, queued, "Fit", now=START + 2)
+    assert queued.place is Place.BACKOFF
+    queue.retry_later(make_pod("unknown"), START)
+    assert queue.in_flight.event_count == 0
+
+
 def test_an_update_of_the_pod_in_flight_is_judged_when_it_comes_back() -> None:
     event = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
     queue = make_queue({"Taints": [EventRegistration(event, Asked(lambda pod, old, new: QueueingHint.QUEUE))]})

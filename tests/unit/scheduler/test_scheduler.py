@@ -1,0 +1,171 @@
+"""The scheduler as one thing: start, stop, reload, refresh, dump."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kube_pyscheduler.framework.handle import BindingHandle
+from kube_pyscheduler.framework.interfaces import Refreshing
+from kube_pyscheduler.kit.tasks import TaskCrashed
+from kube_pyscheduler.scheduler.handles import CycleHandle
+from kube_pyscheduler.scheduler.scheduler import AUDIT_PAUSE
+from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
+from kube_pyscheduler.scheduling_queue.nominator import Nominator
+from tests.unit.scheduler.conftest import MakeWorld
+from tests.unit.scheduler.world import HoldingPermit, World, fitting_profile
+from tests.unit.scheduling_queue.builders import SCHEDULER, make_pod
+
+
+class Looking(Refreshing):
+    """Notes each refresh, and fails at the first."""
+
+    name = "Looking"
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def refresh(self, handle: BindingHandle) -> None:
+        self.looks += 1
+        assert handle.now() > 0
+        if self.looks == 1:
+            raise OSError("not there yet")
+
+
+async def test_events_before_the_start_are_decided_after_it(world: World) -> None:
+    world.node()
+    world.apply(make_pod())
+    await asyncio.sleep(0)
+    assert world.binder.sent == []
+    world.scheduler.start()
+    await world.binder.called.wait()
+    await world.scheduler.stop()
+    assert world.bound == {"p": "n1"}
+    assert world.observer.attempts() == ["scheduled"]
+
+
+async def test_after_the_stop_nothing_is_popped(world: World) -> None:
+    world.node()
+    world.scheduler.start()
+    await asyncio.sleep(0)
+    await world.scheduler.stop()
+    world.apply(make_pod())
+    await world.settle()
+    assert world.binder.sent == []
+
+
+async def test_stopping_lets_sent_bindings_finish(world: World) -> None:
+    world.binder.hold()
+    world.node()
+    world.scheduler.start()
+    world.apply(make_pod("sent"))
+    await world.binder.called.wait()
+    stopping = asyncio.create_task(world.scheduler.stop(60.0))
+    await asyncio.sleep(0)
+    world.apply(make_pod("late"))
+    world.binder.release()
+    await stopping
+    assert world.bound == {"sent": "n1"}
+    assert world.events.of("Scheduled")[0][0] == "sent"
+
+
+async def test_aborting_ends_everything_at_once(world: World) -> None:
+    world.binder.hold()
+    world.node()
+    world.scheduler.start()
+    world.apply(make_pod())
+    await world.binder.called.wait()
+    await world.scheduler.abort()
+    assert (len(world.scheduler.bindings), world.used()) == (0, 0)
+    assert (world.events.told, world.patches) == ([], [])
+
+
+async def test_a_broken_loop_reaches_the_owner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_now: float) -> None:
+        raise AssertionError("corrupt")
+
+    monkeypatch.setattr(world.scheduler.queue, "pop", broken)
+    world.scheduler.start()
+    with pytest.raises(TaskCrashed, match="scheduling loop"):
+        await world.scheduler.crashed()
+
+
+async def test_audits_run_now_and_then(world: World) -> None:
+    world.scheduler.start()
+    await world.settle()
+    assert world.sleeps == [AUDIT_PAUSE]
+
+
+async def test_plugins_that_look_outside_do_so_off_cycle(
+    make_world: MakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = Looking()
+    world = make_world(fitting_profile(refreshing=(plugin,)))
+    pauses: list[float] = []
+    looked = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if plugin.looks == 2:
+            looked.set()
+        if plugin.looks == 2 or seconds == AUDIT_PAUSE:
+            await asyncio.Event().wait()
+
+    world.scheduler._sleep = sleep
+    world.scheduler.start()
+    await looked.wait()
+    assert pauses.count(plugin.refresh_seconds) == 2
+    assert [record.message for record in caplog.records] == ["Refreshing failed"]
+
+
+async def test_a_reload_swaps_the_plugins_and_their_refreshes(make_world: MakeWorld) -> None:
+    first, second = Looking(), Looking()
+    world = make_world(fitting_profile(refreshing=(first,), permit=[HoldingPermit()]))
+    world.scheduler.start()
+    world.node()
+    world.apply(make_pod("old"))
+    await world.settle()
+    assert len(world.scheduler.waiting) == 1
+    world.scheduler.reload({SCHEDULER: fitting_profile(refreshing=(second,))})
+    world.apply(make_pod("new"))
+    await world.settle()
+    assert world.bound == {"new": "n1"}
+    assert (first.looks, second.looks) == (1, 1)
+    # What was in flight finishes with the plugins it started with.
+    (held,) = world.scheduler.waiting.all()
+    held.allow("Hold")
+    await world.settle()
+    assert world.bound == {"new": "n1", "old": "n1"}
+
+
+async def test_the_dump_tells_where_pods_are(make_world: MakeWorld) -> None:
+    world = make_world(fitting_profile(permit=[HoldingPermit()]))
+    world.node()
+    world.apply(make_pod("held"))
+    world.apply(make_pod("big", cpu="9"))
+    await world.settle()
+    text = "\n".join(world.scheduler.dump())
+    assert "Unschedulable default/big" in text
+    assert "Binding: 1 pods, 1 of them held by Permit" in text
+    assert "Status patches to send: 0" in text
+
+
+async def test_activation_outside_a_cycle_is_immediate() -> None:
+    activated: list[str] = []
+    handle = CycleHandle(Nominator(), WaitingPods(), lambda pods: activated.extend(pod.name for pod in pods))
+    handle.activate([make_pod("a")])
+    assert activated == ["a"]
+    handle.begin_cycle()
+    handle.activate([make_pod("b")])
+    assert activated == ["a"]
+    assert [pod.name for pod in handle.end_cycle()] == ["b"]
+
+
+async def test_the_handle_shows_held_pods(make_world: MakeWorld) -> None:
+    waiting = WaitingPods()
+    handle = CycleHandle(Nominator(), waiting, lambda _pods: None)
+    held = waiting.hold(make_pod(), {"a": 1.0}, 0.0)
+    assert handle.waiting_pod(make_pod().uid) is held
+    assert handle.waiting_pods() == [held]
+    assert handle.waiting_pod("unknown") is None
