@@ -54,13 +54,13 @@ class Cluster:
         assert found is not None, f"{kind} {name} is missing"
         return found
 
-    async def list(self, kind: str, labels: str = "") -> list[Object]:
+    async def all(self, kind: str, labels: str = "") -> list[Object]:
         query = f"?labelSelector={labels}" if labels else ""
         answer = await self._request("GET", _path(_BY_KIND[kind]) + query)
         return sorted(answer["items"], key=lambda item: str(item["metadata"]["name"]))
 
     async def names(self, kind: str, labels: str = "") -> list[str]:
-        return [item["metadata"]["name"] for item in await self.list(kind, labels)]
+        return [item["metadata"]["name"] for item in await self.all(kind, labels)]
 
     async def patch(self, kind: str, name: str, patch: Object, subresource: str = "") -> Object:
         path = _path(_BY_KIND[kind], name) + (f"/{subresource}" if subresource else "")
@@ -79,7 +79,7 @@ class Cluster:
 
     async def bind_all(self, node: str = "node-1") -> list[str]:
         """Put every pod that waits on the node; their names."""
-        waiting = [p["metadata"]["name"] for p in await self.list("Pod") if not p["spec"].get("nodeName")]
+        waiting = [p["metadata"]["name"] for p in await self.all("Pod") if not p["spec"].get("nodeName")]
         for name in waiting:
             await self.bind(name, node)
         return waiting

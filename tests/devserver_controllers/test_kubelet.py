@@ -44,7 +44,7 @@ async def test_pods_get_different_addresses(cluster: Cluster) -> None:
     for name in ("a", "b"):
         await cluster.create(pod(name))
         await cluster.bind(name, "node-1")
-    first, second = [p["status"]["podIP"] for p in await cluster.list("Pod")]
+    first, second = [p["status"]["podIP"] for p in await cluster.all("Pod")]
     assert first != second
 
 

@@ -26,8 +26,9 @@ Task = tuple[Work, Any]
 class Agenda:
     """Runs tasks on the event loop's thread, soon after they were asked for; several short turns if there are many.
 
-    A task refused by the server (StatusError) is tried again, with growing delays. ``run_due`` does at once what is
-    due, for tests that move the clock by hand.
+    A task refused by the server (StatusError) is tried again, with growing delays; until then asking for it changes
+    nothing, so that one which reports its own failure does not call itself. ``run_due`` does at once what is due, for
+    tests that move the clock by hand.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -42,8 +43,9 @@ class Agenda:
 
     def soon(self, work: Work, key: Any) -> None:
         """Do ``work(key)`` once the change that is being delivered has reached everybody."""
-        self._ready[work, key] = None
-        self._ask_turn()
+        if (work, key) not in self._failures:
+            self._ready[work, key] = None
+            self._ask_turn()
 
     def later(self, seconds: float, work: Work, key: Any) -> None:
         """Do ``work(key)`` in ``seconds``; of several times asked for, the earliest counts."""
