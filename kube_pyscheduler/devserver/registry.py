@@ -246,18 +246,19 @@ class Registry:
             raise errors.not_found(resource.key, name)
         applied = apply(
             current,
-            self._read(resource, body, options),
+            self._read_part(resource, body, options),
             self._type(resource),
             manager=options.field_manager,
             api_version=resource.api_version,
             now=self.now(),
             force=force,
-            read=lambda obj: self._read(resource, obj, WriteOptions()),
+            read=lambda obj: self._read_part(resource, obj, WriteOptions()),
             subresource=subresource,
         )
         if current is None:
             return self.create(resource, applied, options), True
-        return self._replace(resource, copy_object(applied), current, subresource, options), False
+        obj = self._read(resource, applied, WriteOptions())
+        return self._replace(resource, obj, current, subresource, options), False
 
     def _check_version(self, resource: Resource, rules: Rules, given: dict[str, Any], current: dict[str, Any]) -> None:
         version = given.get("resourceVersion") or "0"
@@ -325,7 +326,17 @@ class Registry:
         return type_of(resource.group, resource.version, resource.kind) or ANY_TYPE
 
     def _read(self, resource: Resource, obj: Object, options: WriteOptions) -> Object:
-        """A clean copy of the object in the shape of its kind."""
+        """A clean copy of the object in the shape of its kind, complete in its parts."""
+        clean = self._read_part(resource, obj, options)
+        kind = self._type(resource)
+        for part in ("metadata", "spec", "status"):
+            # Go writes these structs even when they are empty.
+            if kind is not ANY_TYPE and part in kind.fields and kind.fields[part].form == STRUCT:
+                clean.setdefault(part, {})
+        return clean
+
+    def _read_part(self, resource: Resource, obj: Object, options: WriteOptions) -> Object:
+        """A clean copy of an object that may hold a part of its kind's fields only."""
         kind = self._type(resource)
         if kind is ANY_TYPE:
             return copy_object(obj)
@@ -333,10 +344,6 @@ class Registry:
         clean, messages = read_object(obj, kind, resource.kind, resource.version, strict=strict)
         if options.field_validation == WARN:
             options.warnings.extend(messages)
-        for part in ("metadata", "spec", "status"):
-            # Go writes these structs even when they are empty.
-            if part in kind.fields and kind.fields[part].form == STRUCT:
-                clean.setdefault(part, {})
         return clean
 
 

@@ -63,7 +63,13 @@ class Api:
         return Api(self.server, self._session, token)
 
     async def call(
-        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **query: str
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
     ) -> Answer:
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         given = {"Content-Type": "application/json"} if data is not None else {}
@@ -79,19 +85,19 @@ class Api:
             return Answer(response.status, json.loads(text) if is_json and text else text, response.headers)
 
     async def get(self, path: str, **query: str) -> Answer:
-        return await self.call("GET", path, **query)
+        return await self.call("GET", path, query=query)
 
     async def post(self, path: str, body: Any, **query: str) -> Answer:
-        return await self.call("POST", path, body, **query)
+        return await self.call("POST", path, body, query=query)
 
     async def put(self, path: str, body: Any, **query: str) -> Answer:
-        return await self.call("PUT", path, body, **query)
+        return await self.call("PUT", path, body, query=query)
 
     async def patch(self, path: str, body: Any, kind: str = MERGE, **query: str) -> Answer:
-        return await self.call("PATCH", path, body, headers={"Content-Type": kind}, **query)
+        return await self.call("PATCH", path, body, headers={"Content-Type": kind}, query=query)
 
     async def delete(self, path: str, body: Any = None, **query: str) -> Answer:
-        return await self.call("DELETE", path, body, **query)
+        return await self.call("DELETE", path, body, query=query)
 
     async def created(self, path: str, body: Object) -> Object:
         """The object that a creation, which must succeed, made."""

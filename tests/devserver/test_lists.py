@@ -115,8 +115,14 @@ async def test_metadata_only_and_tables(api: Api) -> None:
     form = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
     table = (await api.call("GET", PODS, headers={"Accept": form})).body
     assert table["kind"] == "Table"
-    assert [column["name"] for column in table["columnDefinitions"]][:5] == ["Name", "Ready", "Status", "Restarts", "Age"]
+    assert [column["name"] for column in table["columnDefinitions"]][:5] == [
+        "Name",
+        "Ready",
+        "Status",
+        "Restarts",
+        "Age",
+    ]
     assert table["rows"][0]["cells"][:4] == ["a", "0/1", "Pending", "0"]
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
-    single = (await api.call("GET", f"{PODS}/a", headers={"Accept": form}, includeObject="Object")).body
+    single = (await api.call("GET", f"{PODS}/a", headers={"Accept": form}, query={"includeObject": "Object"})).body
     assert single["rows"][0]["object"]["spec"]["containers"]

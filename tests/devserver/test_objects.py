@@ -236,7 +236,9 @@ async def test_invalid_objects_are_refused_with_a_cause_for_each_field(api: Api)
         ("metadata.name", "FieldValueInvalid"),
         ("metadata.labels", "FieldValueInvalid"),
     ]
-    assert answer.body["message"].startswith('ConfigMap "Bad_Name" is invalid: [metadata.name: Invalid value: "Bad_Name"')
+    assert answer.body["message"].startswith(
+        'ConfigMap "Bad_Name" is invalid: [metadata.name: Invalid value: "Bad_Name"'
+    )
     nameless = await api.post(CONFIG_MAPS, {"metadata": {}})
     assert nameless.status == 422
 

@@ -108,7 +108,11 @@ def test_maps_can_be_replaced_and_retained_keys_chosen() -> None:
 
 def test_lists_of_scalars_merge_and_lose_items() -> None:
     target = {"metadata": {"finalizers": ["a", "b"]}}
-    assert strategic_merge(target, {"metadata": {"finalizers": ["c"]}}, POD)["metadata"]["finalizers"] == ["a", "b", "c"]
+    assert strategic_merge(target, {"metadata": {"finalizers": ["c"]}}, POD)["metadata"]["finalizers"] == [
+        "a",
+        "b",
+        "c",
+    ]
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}
     assert strategic_merge(target, patch, POD)["metadata"]["finalizers"] == ["b"]
 

@@ -140,10 +140,7 @@ def apply(
         owner.paths -= changed
     if before is not None:
         kept = mine.paths.union(*(owner.paths for owner in others))
-        # Deepest first, so that an item goes after its parts.
-        for path in sorted(before.paths - kept, key=len, reverse=True):
-            if not any(other[: len(path)] == path for other in kept):
-                merged = _remove(merged, kind, path)
+        merged = _remove_all(merged, kind, before.paths - kept, kept)
     metadata = {**(merged.get("metadata") or {}), "name": live["metadata"]["name"]}
     return with_owners({**merged, "metadata": metadata}, [*others, mine])
 
@@ -228,6 +225,19 @@ def _merge(live: Any, applied: Any, kind: Type) -> Any:
         else:
             items[index] = _merge(items[index], item, kind.item)
     return items
+
+
+def _remove_all(obj: Object, kind: Type, paths: set[Path], kept: set[Path]) -> Object:
+    """The object without the paths, but for what holds a kept one."""
+    removed: set[Path] = set()
+    # From the outside in: an item without its key could no longer be found.
+    for path in sorted(paths, key=len):
+        if any(path[:length] in removed for length in range(1, len(path))):
+            continue
+        if not any(other[: len(path)] == path for other in kept):
+            obj = _remove(obj, kind, path)
+            removed.add(path)
+    return obj
 
 
 def _remove(value: Any, kind: Type, path: Path) -> Any:
