@@ -19,13 +19,15 @@ NOWHERE = 0
 class Topology:
     """The domains of one label key.
 
-    ``domain``: int64[capacity]. ``size``: domains are below it. ``version`` grows when any row's domain changes.
-    ``absent_is_empty``: nodes without the label count as having the empty value.
+    ``domain``: int64[capacity]. ``size``: domains are below it. ``inside``: how many nodes are in a domain.
+    ``version`` grows when any row's domain changes. ``absent_is_empty``: nodes without the label count as having the
+    empty value.
     """
 
     def __init__(self, table: NodeTable, key: str, *, absent_is_empty: bool) -> None:
         self.version = 0
         self.size = 1
+        self.inside = 0
         self._column = table.label_column(key)
         self._absent = self._column.vocabulary.intern("") if absent_is_empty else ABSENT
         self._domain_of: dict[int, int] = {}
@@ -35,6 +37,11 @@ class Topology:
         self._seen = table.facts.position
         self.domain: RowIndex = np.zeros(table.capacity, dtype=np.int64)
         self._move(table, range(table.high))
+
+    @property
+    def domain_count(self) -> int:
+        """How many domains have a node."""
+        return len(self._domain_of)
 
     def sync(self, table: NodeTable) -> None:
         """Take notice of all nodes that changed. O(changed rows)."""
@@ -72,6 +79,7 @@ class Topology:
     def _leave(self, domain: int) -> None:
         if domain == NOWHERE:
             return
+        self.inside -= 1
         self._members[domain] -= 1
         if self._members[domain] == 0:
             del self._domain_of[self._values[domain]]
@@ -92,6 +100,7 @@ class Topology:
                 self._members.append(0)
             self._values[domain] = value
             self._domain_of[value] = domain
+        self.inside += 1
         self._members[domain] += 1
         return domain
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import IntEnum, auto
 
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.row_counts import RowCounts
 from kube_pyscheduler.columns.selector_index import ALL_NAMESPACES, Namespaces, SelectorIndex
-from kube_pyscheduler.plugins.inter_pod_affinity.terms import NO_TERMS, Term, pod_terms
+from kube_pyscheduler.plugins.inter_pod_affinity.terms import NO_TERMS, PodTerms, Term, pod_terms
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     """What a term is part of."""
 
-    REQUIRED = "required"
-    REQUIRED_ANTI = "required anti"
-    PREFERRED = "preferred"
-    PREFERRED_ANTI = "preferred anti"
+    REQUIRED = auto()
+    REQUIRED_ANTI = auto()
+    PREFERRED = auto()
+    PREFERRED_ANTI = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -60,12 +60,9 @@ class ExistingTerms:
     # Told by the table
 
     def pod_added(self, row: int, info: PodInfo) -> None:
-        affinity = info.pod.spec.affinity
-        if affinity is None:
-            return
-        entries = [self._entry(key) for key in _keys(info)]
-        if entries:
-            self._of_pod[info.uid] = entries
+        terms = info.derived(pod_terms)
+        if terms is not NO_TERMS:
+            entries = self._of_pod[info.uid] = [self._entry(key) for key in _keys(terms)]
             for entry in entries:
                 entry.pods.change(row, 1)
 
@@ -89,10 +86,7 @@ class ExistingTerms:
         return self._refusing if kind is Kind.REQUIRED_ANTI else self._scoring
 
 
-def _keys(info: PodInfo) -> Iterator[tuple[Kind, int, Term]]:
-    terms = info.derived(pod_terms)
-    if terms is NO_TERMS:
-        return
+def _keys(terms: PodTerms) -> Iterator[tuple[Kind, int, Term]]:
     for term in terms.required:
         yield Kind.REQUIRED, 0, term
     for term in terms.required_anti:

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, Floats, Ints, RowIndex, Rows
+from kube_pyscheduler.columns.arrays import Codes, Floats, Ints, Mask, RowIndex, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_classes import PodClasses, Question, matches
 from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.row_counts import RowCounts
 from kube_pyscheduler.columns.topology import NOWHERE, Topologies, Topology
-from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange
+from kube_pyscheduler.framework.interfaces import FilterKernel, RowChanges
 from kube_pyscheduler.framework.status import unresolvable, unschedulable
 from kube_pyscheduler.plugins.inter_pod_affinity.existing import ExistingTerm
 from kube_pyscheduler.plugins.inter_pod_affinity.terms import pod_terms
 
-NOT_NEAR, TOO_NEAR, NOT_WANTED = 1, 2, 3
+NOT_WANTED, TOO_NEAR, NOT_NEAR = np.uint8(1), np.uint8(2), np.uint8(3)
+"""Where several apply the greatest is given."""
 
 Asked = tuple[tuple[str, Question], ...]
 """(topology key, which pods) of each term of an incoming pod."""
@@ -35,9 +37,9 @@ class KeyCounts:
         self.topology = topology
         self.counts: Floats = np.zeros(topology.size)
 
-    def add(self, counts: Floats) -> None:
-        """Add ``counts`` (by domain)."""
-        self.counts += counts
+    def add(self, pods: RowCounts) -> None:
+        """Add these pods, by row."""
+        self.counts += self.topology.sums(pods)
         self.counts[NOWHERE] = 0
 
     def if_changed(self, rows: RowIndex, delta: Ints) -> Floats:
@@ -63,8 +65,7 @@ def refusing_counts(table: NodeTable, existing: Iterable[ExistingTerm]) -> Count
     """The pods with these terms, for the keys of which any of them is in a domain."""
     found = CountsByKey(table)
     for entry in existing:
-        counts = found[entry.term.topology_key]
-        counts.add(counts.topology.sums(entry.pods))
+        found[entry.term.topology_key].add(entry.pods)
     for key in [key for key, counts in found.items() if not counts.counts.any()]:
         del found[key]
     return found
@@ -87,9 +88,9 @@ class InterPodAffinityKernel(FilterKernel):
     """
 
     statuses = (
-        unresolvable("node(s) didn't match pod affinity rules"),
-        unschedulable("node(s) didn't match pod anti-affinity rules"),
         unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+        unschedulable("node(s) didn't match pod anti-affinity rules"),
+        unresolvable("node(s) didn't match pod affinity rules"),
     )
 
     def __init__(
@@ -115,28 +116,27 @@ class InterPodAffinityKernel(FilterKernel):
             # Only a pod that all terms speak of counts, for each of them.
             everywhere = classes.counter(self._near_question, with_terminating=True).counts
             for key in dict.fromkeys([key for key, _question in near]):
-                counts = self._near[key]
-                counts.add(counts.topology.sums(everywhere))
+                self._near[key].add(everywhere)
             self._starts_group = matches(self._near_question, pod.pod.namespace, pod.pod.metadata.labels)
         self._near_total = sum([float(counts.counts.sum()) for counts in self._near.values()])
         for key, question in far:
-            counts = self._far[key]
-            counts.add(counts.topology.sums(classes.counter(question, with_terminating=True).counts))
+            self._far[key].add(classes.counter(question, with_terminating=True).counts)
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         refused: Codes = np.zeros(len(table.alive[rows]), dtype=np.uint8)
         for group, code in ((self._refusing, NOT_WANTED), (self._far, TOO_NEAR)):
             for counts in group.values():
-                refused[(counts.counts > 0)[counts.topology.domain[rows]]] = code
+                by_domain = (counts.counts > 0).view(np.uint8) * code
+                np.maximum(refused, by_domain[counts.topology.domain[rows]], out=refused)
         # The first pod of a group may go wherever there is a domain at all.
         first = self._starts_group and self._near_total == 0
         for counts in self._near.values():
-            far_off = np.zeros(len(counts.counts), dtype=np.bool_) if first else counts.counts <= 0
-            far_off[NOWHERE] = True
-            refused[far_off[counts.topology.domain[rows]]] = NOT_NEAR
+            by_domain = (counts.counts <= (-1 if first else 0)).view(np.uint8) * NOT_NEAR
+            by_domain[NOWHERE] = NOT_NEAR
+            np.maximum(refused, by_domain[counts.topology.domain[rows]], out=refused)
         return refused
 
-    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
         near = np.zeros(len(rows), dtype=np.int64)
         far = {key: near.copy() for key in self._far}
         refusing = {key: near.copy() for key in self._refusing}
@@ -163,7 +163,7 @@ class InterPodAffinityKernel(FilterKernel):
             refused[self._not_near_if(rows, near)] = NOT_NEAR
         return refused
 
-    def _not_near_if(self, rows: RowIndex, delta: Ints) -> np.ndarray:
+    def _not_near_if(self, rows: RowIndex, delta: Ints) -> Mask:
         nowhere = np.zeros(len(rows), dtype=np.bool_)
         lonely = nowhere.copy()
         total = np.full(len(rows), self._near_total)

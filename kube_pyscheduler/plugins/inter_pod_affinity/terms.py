@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from kube_pyscheduler.columns.label_matcher import LabelMatcher, selector_matcher
-from kube_pyscheduler.objects.pod import Pod, PodAffinity, PodAffinityTerm
+from kube_pyscheduler.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 
 
 class Term:
@@ -60,21 +63,37 @@ class PodTerms:
 
 NO_TERMS = PodTerms()
 
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Affinity)
+
 
 def pod_terms(pod: Pod) -> PodTerms:
-    """What a pod says about others. Source: PodInfo.Update in pkg/scheduler/framework/types.go."""
+    """What a pod says about others; one object for all pods of a namespace that say the same."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
+    return _terms_of(pod.namespace, _ENCODER.encode(affinity))
+
+
+@lru_cache(maxsize=16384)
+def _terms_of(namespace: str, encoded: bytes) -> PodTerms:
+    """Source: PodInfo.Update in pkg/scheduler/framework/types.go."""
+    affinity = _DECODER.decode(encoded)
     near = affinity.pod_affinity or PodAffinity()
     far = affinity.pod_anti_affinity or PodAffinity()
     problems: list[str] = []
-    required = _terms(pod, "requiredAffinityTerms", near.required, problems)
-    required_anti = _terms(pod, "requiredAntiAffinityTerms", far.required, problems)
-    preferred = _terms(pod, "preferredAffinityTerms", tuple([w.pod_affinity_term for w in near.preferred]), problems)
-    preferred_anti = _terms(
-        pod, "preferredAntiAffinityTerms", tuple([w.pod_affinity_term for w in far.preferred]), problems
-    )
+
+    def terms(kind: str, given: tuple[PodAffinityTerm, ...]) -> Terms:
+        try:
+            return tuple([_term(namespace, term) for term in given])
+        except ValueError as error:
+            problems.append(f"{kind}: {error}")
+            return ()
+
+    required = terms("requiredAffinityTerms", near.required)
+    required_anti = terms("requiredAntiAffinityTerms", far.required)
+    preferred = terms("preferredAffinityTerms", tuple([w.pod_affinity_term for w in near.preferred]))
+    preferred_anti = terms("preferredAntiAffinityTerms", tuple([w.pod_affinity_term for w in far.preferred]))
     return PodTerms(
         required,
         required_anti,
@@ -84,20 +103,12 @@ def pod_terms(pod: Pod) -> PodTerms:
     )
 
 
-def _terms(pod: Pod, name: str, given: tuple[PodAffinityTerm, ...], problems: list[str]) -> Terms:
-    try:
-        return tuple([_term(pod, term) for term in given])
-    except ValueError as error:
-        problems.append(f"{name}: {error}")
-        return ()
-
-
-def _term(pod: Pod, given: PodAffinityTerm) -> Term:
+def _term(namespace: str, given: PodAffinityTerm) -> Term:
     """Without namespaces and a selector of them, the pod's own namespace is meant."""
     own = not given.namespaces and given.namespace_selector is None
     return Term(
         given.topology_key,
         selector_matcher(given.label_selector),
-        frozenset((pod.namespace,)) if own else frozenset(given.namespaces),
+        frozenset((namespace,)) if own else frozenset(given.namespaces),
         selector_matcher(given.namespace_selector),
     )

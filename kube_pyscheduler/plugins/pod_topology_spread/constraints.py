@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from kube_pyscheduler.columns.label_matcher import LabelMatcher, selector_matcher
 from kube_pyscheduler.objects.pod import Pod, TopologySpreadConstraint
@@ -77,9 +80,26 @@ def own_soft(pod: Pod) -> OwnConstraints:
     return _own(pod, SCHEDULE_ANYWAY)
 
 
+NO_CONSTRAINTS = OwnConstraints()
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(tuple[TopologySpreadConstraint, ...])
+
+
 def _own(pod: Pod, action: str) -> OwnConstraints:
+    """One object for all pods that say the same."""
+    given = pod.spec.topology_spread_constraints
+    if not given:
+        return NO_CONSTRAINTS
+    labels = pod.metadata.labels
+    read = [(key, labels[key]) for constraint in given for key in constraint.match_label_keys if key in labels]
+    return _parse(_ENCODER.encode(given), tuple(read), action)
+
+
+@lru_cache(maxsize=16384)
+def _parse(encoded: bytes, labels: tuple[tuple[str, str], ...], action: str) -> OwnConstraints:
     try:
-        return OwnConstraints(parse(pod.spec.topology_spread_constraints, pod.metadata.labels, action))
+        return OwnConstraints(parse(_DECODER.decode(encoded), dict(labels), action))
     except ValueError as error:
         return OwnConstraints(problem=str(error))
 

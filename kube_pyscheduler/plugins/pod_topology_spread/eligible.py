@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ints, Mask, Rows, grown
+from kube_pyscheduler.columns.arrays import Floats, Mask, Rows, grown
 from kube_pyscheduler.columns.node_selector import RequiredNodeAffinity
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.columns.topology import Topology
+from kube_pyscheduler.columns.topology import NOWHERE, Topology
 from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable
 from kube_pyscheduler.objects.node import Taint
 from kube_pyscheduler.objects.pod import Pod, Toleration
 from kube_pyscheduler.objects.selectors import NodeSelector
 from kube_pyscheduler.objects.tolerations import has_untolerated
 from kube_pyscheduler.plugins.pod_topology_spread.constraints import Constraint
+
+NO_MINIMUM = float(2**31 - 1)
+"""The minimum of no domains. Source: newCriticalPaths in podtopologyspread/filtering.go."""
 
 KEEP = 1024
 """Sets of eligible rows kept at most; the least recently used go first."""
@@ -45,6 +48,17 @@ def rule_of(pod: Pod, constraint: Constraint, keys: tuple[str, ...]) -> Rule:
     return Rule(keys, tuple(sorted(spec.node_selector.items())), required, tolerations)
 
 
+@dataclass(frozen=True, slots=True)
+class Members:
+    """How the eligible nodes are spread over the domains of a topology. ``handicap``: float64[domains], 0 for those
+    that have some, NO_MINIMUM for the others, so that these are never the lowest of counts. ``domain_count``: domains
+    that have some. ``is_everybody``: each node of each domain is eligible."""
+
+    handicap: Floats
+    domain_count: int
+    is_everybody: bool
+
+
 class Eligibility:
     """The rows that a rule lets count. ``mask``: bool[capacity]; ``version`` grows when it changes."""
 
@@ -58,7 +72,7 @@ class Eligibility:
             self._tolerated = LookupTable(
                 table.taint_sets, lambda taints: not has_untolerated(tolerations, taints), True, np.bool_
             )
-        self._members: dict[Topology, tuple[int, int, Ints]] = {}
+        self._members: dict[Topology, tuple[int, int, Members]] = {}
         self._seen = table.facts.position
         self.mask: Mask = np.zeros(table.capacity, dtype=np.bool_)
         self._judge(table, table.all_rows)
@@ -73,11 +87,17 @@ class Eligibility:
         self._seen = table.facts.position
         self._judge(table, table.all_rows if rows is None else rows)
 
-    def members(self, topology: Topology) -> Ints:
-        """int64[domains of the topology]: eligible nodes in each."""
+    def members(self, topology: Topology) -> Members:
+        """The eligible nodes by domain; O(nodes) when they or their domains have changed."""
         known = self._members.get(topology)
         if known is None or known[:2] != (topology.version, self.version):
-            members = np.bincount(topology.domain[self.mask], minlength=topology.size)
+            counts = np.bincount(topology.domain[self.mask], minlength=topology.size)
+            counts[NOWHERE] = 0
+            members = Members(
+                handicap=np.where(counts > 0, 0.0, NO_MINIMUM),
+                domain_count=int(np.count_nonzero(counts)),
+                is_everybody=int(counts.sum()) == topology.inside,
+            )
             known = self._members[topology] = topology.version, self.version, members
         return known[2]
 

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,46 +16,45 @@ from kube_pyscheduler.columns.pod_classes import PodClasses
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.selector_index import Namespaces
 from kube_pyscheduler.columns.topology import NOWHERE, Topologies
-from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange
+from kube_pyscheduler.framework.interfaces import FilterKernel, RowChanges
 from kube_pyscheduler.framework.status import unresolvable, unschedulable
 from kube_pyscheduler.plugins.pod_topology_spread.constraints import Constraint, Constraints
-from kube_pyscheduler.plugins.pod_topology_spread.eligible import Eligibilities, rule_of
+from kube_pyscheduler.plugins.pod_topology_spread.eligible import NO_MINIMUM, Eligibilities, rule_of
 
-NO_LABEL, TOO_MANY = 1, 2
-
-NO_MINIMUM = 2**31 - 1
-"""The minimum of no domains. Source: newCriticalPaths."""
+NO_LABEL, TOO_MANY = np.uint8(1), np.uint8(2)
 
 REASON = "node(s) didn't match pod topology spread constraints"
 
 
 class HardConstraint:
-    """One constraint with how things are: ``counts``, matching pods by domain (float64, whole numbers), and
-    ``domains``, which domains have an eligible node (bool)."""
+    """One constraint with how things are. ``counts``: float64[domains], matching pods on eligible nodes; whole numbers;
+    nowhere is anything."""
 
     def __init__(self, table: NodeTable, pod: PodInfo, constraint: Constraint, keys: tuple[str, ...]) -> None:
         topology = table.attached(Topologies).get(constraint.topology_key)
         eligibility = table.attached(Eligibilities).get(rule_of(pod.pod, constraint, keys))
-        self.constraint = constraint
+        members = eligibility.members(topology)
+        self.selector = constraint.selector
         self.domain: RowIndex = topology.domain
-        self.eligible: Mask = eligibility.mask
-        self.domains: Mask = eligibility.members(topology) > 0
         self.counts: Floats
+        self._eligible: Mask = eligibility.mask
+        self._handicap: Floats = members.handicap
         if constraint.selector.is_everything:
             # The empty selector counts nothing, as upstream. Source: countPodsMatchSelector.
             self.counts = np.zeros(topology.size)
         else:
             question = ((Namespaces(frozenset((pod.pod.namespace,))), constraint.selector),)
             counter = table.attached(PodClasses).counter(question, with_terminating=False)
-            self.counts = topology.sums(counter.counts, self.eligible)
-        self._domain_count = int(np.count_nonzero(self.domains))
+            self.counts = topology.sums(counter.counts, None if members.is_everybody else eligibility.mask)
+        # With fewer domains than minDomains the global minimum counts as 0.
+        self._minimum_is_zero = members.domain_count < constraint.min_domains
         # So many pods a domain may have beyond the global minimum before this one comes.
         self._slack = constraint.max_skew - int(constraint.selector.matches(pod.pod.metadata.labels))
 
     def refusals(self) -> Codes:
         """uint8[domains]: what becomes of nodes in each domain."""
-        refused = np.zeros(len(self.counts), dtype=np.uint8)
-        refused[self.counts > self._minimum + self._slack] = TOO_MANY
+        minimum = 0.0 if self._minimum_is_zero else float((self.counts + self._handicap).min())
+        refused: Codes = (self.counts > minimum + self._slack).view(np.uint8) * TOO_MANY
         refused[NOWHERE] = NO_LABEL
         return refused
 
@@ -63,33 +62,21 @@ class HardConstraint:
         """uint8[len(rows)]: what becomes of each row when it has ``deltas`` matching pods more, and no other row
         changes."""
         domain = self.domain[rows]
-        eligible = self.eligible[rows]
+        eligible = self._eligible[rows]
         counts = self.counts[domain] + deltas * eligible
-        if self._enforces_zero:
-            minimum: Floats = np.zeros(len(rows))
-        else:
+        minimum = np.zeros(len(rows))
+        if not self._minimum_is_zero:
             least, next_least, where = self._lowest
             others = np.where(domain == where, next_least, least)
             minimum = np.where(eligible, np.minimum(counts, others), least)
-        refused = np.where(counts > minimum + self._slack, TOO_MANY, 0).astype(np.uint8)
+        refused: Codes = (counts > minimum + self._slack).view(np.uint8) * TOO_MANY
         refused[domain == NOWHERE] = NO_LABEL
         return refused
-
-    @property
-    def _enforces_zero(self) -> bool:
-        """With fewer domains than ``minDomains`` the minimum counts as 0."""
-        return self._domain_count < self.constraint.min_domains
-
-    @property
-    def _minimum(self) -> float:
-        if self._enforces_zero:
-            return 0
-        return float(np.min(self.counts, where=self.domains, initial=NO_MINIMUM))
 
     @cached_property
     def _lowest(self) -> tuple[float, float, int]:
         """The least count, the least of the other domains, and the domain that has the first."""
-        counts = np.where(self.domains, self.counts, NO_MINIMUM)
+        counts = self.counts + self._handicap
         where = int(np.argmin(counts))
         least = float(counts[where])
         counts[where] = NO_MINIMUM
@@ -109,11 +96,11 @@ class HardSpreadKernel(FilterKernel):
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         return _first([c.refusals()[c.domain[rows]] for c in self._constraints])
 
-    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
         deltas = self._deltas(rows, changes)
         return _first([c.refusals_if(rows, delta) for c, delta in zip(self._constraints, deltas, strict=True)])
 
-    def _deltas(self, rows: RowIndex, changes: Mapping[int, RowChange]) -> Ints:
+    def _deltas(self, rows: RowIndex, changes: RowChanges) -> Ints:
         """int64[constraints, rows]: matching pods that each row has more. Terminating ones count here.
 
         Source: updateWithPod.
@@ -133,12 +120,12 @@ class HardSpreadKernel(FilterKernel):
     def _matching(self, info: PodInfo) -> Sequence[int]:
         """The constraints that count such a pod."""
         labels = info.pod.metadata.labels
-        return [i for i, c in enumerate(self._constraints) if c.constraint.selector.matches(labels)]
+        return [i for i, c in enumerate(self._constraints) if c.selector.matches(labels)]
 
 
 def _first(answers: list[Codes]) -> Codes:
     """For each row the first answer that refuses it."""
     codes = answers[0]
     for later in answers[1:]:
-        codes = np.where(codes, codes, later)
+        codes += later * (codes == 0)
     return codes
