@@ -13,10 +13,13 @@ import click
 from kube_pyscheduler.devserver.access.tokens import TokenFileError, read_token_file
 from kube_pyscheduler.devserver.access.users import User
 from kube_pyscheduler.devserver.app import DevServer, serve
+from kube_pyscheduler.devserver.controllers.environment import Settings as ControllerSettings
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.seed import SeedError, seed_file, seed_nodes
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_CONTROLLERS = ("nodes", "kubelet", "workloads", "disruption", "volumes", "resource-claims")
+_SECONDS = click.FloatRange(min=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class _Settings:
     tokens: dict[str, User]
     rbac: bool
     tls: bool
+    controllers: ControllerSettings
 
 
 @click.command()
@@ -48,6 +52,22 @@ class _Settings:
 @click.option("--token-file", type=_FILE, help='Static tokens, CSV lines token,user,uid[,"group1,group2"].')
 @click.option("--tls", is_flag=True, help="Serve HTTPS with a fresh certificate; a token is then always needed.")
 @click.option("--rbac", is_flag=True, help="Let Roles and bindings decide what users may do.")
+@click.option(
+    "--without",
+    type=click.Choice([*_CONTROLLERS, "all"]),
+    multiple=True,
+    help="Leave out these controllers, or all; may be given several times.",
+)
+@click.option("--start-seconds", type=_SECONDS, default=0, show_default=True, help="Bound pods run after this time.")
+@click.option(
+    "--run-seconds",
+    type=_SECONDS,
+    default=10,
+    show_default=True,
+    help="Pods whose restartPolicy is not Always end by themselves after this time.",
+)
+@click.option("--stop-seconds", type=_SECONDS, help="Deleted pods stop in this time.  [default: their grace period]")
+@click.option("--provision-seconds", type=_SECONDS, default=0, show_default=True, help="Volumes are made in this time.")
 def devserver(
     nodes: int,
     seeds: tuple[Path, ...],
@@ -57,6 +77,11 @@ def devserver(
     token_file: Path | None,
     rbac: bool,
     tls: bool,
+    without: tuple[str, ...],
+    start_seconds: float,
+    run_seconds: float,
+    stop_seconds: float | None,
+    provision_seconds: float,
 ) -> None:
     """Run an in-memory Kubernetes API server for demos, tests and benchmarks.
 
@@ -66,7 +91,15 @@ def devserver(
         tokens = read_token_file(token_file) if token_file else {}
     except TokenFileError as error:
         raise click.ClickException(str(error)) from error
-    settings = _Settings(nodes, seeds, kubeconfig_out, address, port, tokens, rbac, tls)
+    running = {name.replace("-", "_"): not {name, "all"} & set(without) for name in _CONTROLLERS}
+    controllers = ControllerSettings(
+        **running,
+        start_seconds=start_seconds,
+        run_seconds=run_seconds,
+        stop_seconds=stop_seconds,
+        provision_seconds=provision_seconds,
+    )
+    settings = _Settings(nodes, seeds, kubeconfig_out, address, port, tokens, rbac, tls, controllers)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_run(settings))
 
@@ -87,7 +120,12 @@ async def _run(settings: _Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = await serve(
-        address=settings.address, port=settings.port, tokens=settings.tokens, rbac=settings.rbac, tls=settings.tls
+        address=settings.address,
+        port=settings.port,
+        tokens=settings.tokens,
+        rbac=settings.rbac,
+        tls=settings.tls,
+        controllers=settings.controllers,
     )
     try:
         _prepare(server, settings)
