@@ -257,8 +257,10 @@ class Metrics:
     def permit_wait(self, result: str, seconds: float) -> None:
         self._permit_seconds.observe((result,), seconds)
 
-    def preemption(self, victims: int) -> None:
+    def preemption_attempted(self) -> None:
         self._preemptions.add(())
+
+    def preemption(self, victims: int) -> None:
         self._victims.observe((), victims)
 
     def conflict(self, kind: str) -> None:

@@ -57,6 +57,26 @@ class SchedulingHandle(Protocol):
         """Move waiting pods to activeQ when this cycle ends well."""
 
 
+class Preemptions(Protocol):
+    """What carries preemptions out."""
+
+    def attempted(self) -> None:
+        """A pod looked for victims."""
+
+    def is_running(self, uid: str) -> bool:
+        """Whether this pod's victims are still being told to go, so that it need not be tried."""
+
+
+class NoPreemptions:
+    """Nothing is carried out."""
+
+    def attempted(self) -> None:
+        return None
+
+    def is_running(self, uid: str) -> bool:
+        return False
+
+
 class BindingHandle(Protocol):
     """For the binding cycle and for refreshes: may call the API and wait."""
 

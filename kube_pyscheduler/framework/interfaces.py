@@ -29,6 +29,7 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.cluster_event import EventRegistration
 from kube_pyscheduler.framework.cycle_state import CycleState
+from kube_pyscheduler.framework.handle import NoPreemptions, Preemptions
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.row_changes import RowChange as RowChange
 from kube_pyscheduler.framework.row_changes import RowChanges as RowChanges
@@ -203,6 +204,12 @@ class PostFilter(Plugin):
     ) -> tuple[PostFilterResult | None, Status]:
         """When no node fits. Success ends the search for help; Unschedulable passes on to the next plugin, and the
         reasons of all plugins that passed on are in the message, in order."""
+
+
+class Preempting(Plugin):
+    """For plugins that choose victims: ``preemptions`` is set by whoever carries preemptions out."""
+
+    preemptions: Preemptions = NoPreemptions()
 
 
 class PreScore(Plugin):

@@ -128,8 +128,11 @@ class Observer(Protocol):
     def permit_wait(self, result: str, seconds: float) -> None:
         """A pod left Permit."""
 
+    def preemption_attempted(self) -> None:
+        """A pod looked for victims."""
+
     def preemption(self, victims: int) -> None:
-        """A preemption was carried out."""
+        """A pod has victims, some of which are to be removed."""
 
     def conflict(self, kind: str) -> None:
         """A foreign decision collided with ours: ``bound_elsewhere`` or ``over_allocatable``."""

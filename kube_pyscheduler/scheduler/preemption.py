@@ -56,6 +56,10 @@ class Preemption:
         self._evicted: set[str] = set()
         """Victims whose deletion was sent, until they are gone."""
 
+    def attempted(self) -> None:
+        """A pod looked for victims."""
+        self._observer.preemption_attempted()
+
     def is_running(self, uid: str) -> bool:
         """Whether victims of this pod are still being deleted. Once the last one is seen to go, they are not."""
         if uid not in self._last_victim:

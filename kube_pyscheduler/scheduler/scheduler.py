@@ -11,6 +11,7 @@ from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.interfaces import Preempting
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.kit.rng import Rng
@@ -132,6 +133,7 @@ class Scheduler:
         )
         self._cycle_observer = CycleObserver(ports.observer, clock)
         self._engine = self._new_engine()
+        self._introduce_preemption(profiles)
         self.loop = SchedulingLoop(
             profiles=self._profiles,
             queue=self.queue,
@@ -184,6 +186,7 @@ class Scheduler:
         self._profiles.clear()
         self._profiles.update(profiles)
         self._engine = self._new_engine()
+        self._introduce_preemption(profiles)
         self.queue.reload(profiles, self._clock.monotonic())
         if self._is_started:
             self._start_refreshers()
@@ -196,6 +199,12 @@ class Scheduler:
 
     def _new_engine(self) -> Engine:
         return Engine(self.cache.table, self.cache.listers, self._handle, self._cycle_observer)
+
+    def _introduce_preemption(self, profiles: Mapping[str, Profile]) -> None:
+        for profile in profiles.values():
+            for plugin in (*profile.post_filter, *profile.pre_enqueue):
+                if isinstance(plugin, Preempting):
+                    plugin.preemptions = self.preemption
 
     def _decide(self, profile: Profile, info: PodInfo) -> Decision:
         return self._engine.schedule(profile, info, self._rng)

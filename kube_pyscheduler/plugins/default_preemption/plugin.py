@@ -6,7 +6,7 @@ pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import DefaultPreemptionArgs
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.diagnosis import Diagnosis
-from kube_pyscheduler.framework.interfaces import CycleContext, PostFilter, PostFilterResult, PreEnqueue
+from kube_pyscheduler.framework.interfaces import CycleContext, PostFilter, PostFilterResult, Preempting, PreEnqueue
 from kube_pyscheduler.framework.listers import Lister, Listers
 from kube_pyscheduler.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kube_pyscheduler.objects.group import PodDisruptionBudget
@@ -30,25 +30,17 @@ NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 Refusals = list[tuple[Status, RowIndex]]
 
 
-class DefaultPreemption(PostFilter, PreEnqueue):
-    """``is_preempting``: whether the pod with this uid waits for victims that have not begun to go. ``on_attempt`` is
-    called whenever a pod looks for victims."""
+class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
+    """See the module."""
 
     name = "DefaultPreemption"
 
-    def __init__(
-        self,
-        args: DefaultPreemptionArgs | None = None,
-        is_preempting: Callable[[str], bool] = lambda _uid: False,
-        on_attempt: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, args: DefaultPreemptionArgs | None = None) -> None:
         self._args = args or DefaultPreemptionArgs()
-        self._is_preempting = is_preempting
-        self._on_attempt = on_attempt
         self._budgets: tuple[Lister[PodDisruptionBudget] | None, int, Budgets] = (None, 0, Budgets(()))
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        if self._is_preempting(pod.uid):
+        if self.preemptions.is_running(pod.uid):
             return unresolvable("waiting for the preemption for this pod to be finished")
         return None
 
@@ -59,7 +51,7 @@ class DefaultPreemption(PostFilter, PreEnqueue):
     def post_filter(
         self, ctx: CycleContext, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        self._on_attempt()
+        self.preemptions.attempted()
         result, status = self._preempt(ctx, pod, diagnosis)
         return result, Status(status.code, (f"preemption: {status.message}",)) if status.reasons else status
 

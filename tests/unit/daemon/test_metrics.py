@@ -71,6 +71,7 @@ def test_everything_else_has_kube_schedulers_labels() -> None:
     metrics.hint("NodeName", "NodeAdd", "Queue", 0.00002)
     metrics.event_handled("NodeAdd", 0.05)
     metrics.permit_wait("rejected", 1)
+    metrics.preemption_attempted()
     metrics.preemption(3)
     assert value(metrics, "scheduler_scheduling_algorithm_duration_seconds_sum") == 0.5
     point = {"extension_point": "Filter", "status": "Success", "profile": PROFILE}
