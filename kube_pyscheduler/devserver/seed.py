@@ -90,12 +90,20 @@ def read_file(path: Path) -> Iterator[Object]:
     for number, document in enumerate(documents, 1):
         if document is None:
             continue
-        if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-            raise SeedError(f"{path}: document {number} is not a Kubernetes object (kind and apiVersion are needed)")
-        if document["kind"].endswith("List") and isinstance(document.get("items"), list):
-            yield from document["items"]
-        else:
+        _check(path, f"document {number}", document)
+        if not (document["kind"].endswith("List") and isinstance(document.get("items"), list)):
             yield document
+            continue
+        for index, item in enumerate(document["items"], 1):
+            _check(path, f"item {index} of document {number}", item)
+            yield item
+
+
+def _check(path: Path, place: str, obj: Any) -> None:
+    if not isinstance(obj, dict) or not all(isinstance(obj.get(key), str) for key in ("apiVersion", "kind")):
+        raise SeedError(f"{path}: {place} is not a Kubernetes object (apiVersion and kind are needed)")
+    if not isinstance(obj.get("metadata") or {}, dict):
+        raise SeedError(f"{path}: {place} has metadata that is not a map")
 
 
 def seed_file(registry: Registry, path: Path) -> int:
@@ -133,7 +141,7 @@ class _Seeding:
             kind = f"{given['apiVersion']} {given['kind']}"
             raise SeedError(f"{self._path}: {kind} is not a kind this server knows")
         obj: Object = _renamed(copy_object(given), self._uids)
-        metadata = obj.setdefault("metadata", {})
+        metadata = obj["metadata"] = obj.get("metadata") or {}
         old_uid = metadata.get("uid")
         for key in _SYSTEM_METADATA:
             metadata.pop(key, None)
@@ -159,7 +167,8 @@ class _Seeding:
         if self._registry.store.get(NAMESPACES, "", namespace) is None:
             self._registry.create(NAMESPACES, {"metadata": {"name": namespace}})
         if resource is PODS:
-            account = (obj.get("spec") or {}).get("serviceAccountName") or "default"
+            spec = obj.get("spec")
+            account = (spec.get("serviceAccountName") if isinstance(spec, dict) else None) or "default"
             if self._registry.store.get(SERVICE_ACCOUNTS, namespace, account) is None:
                 self._registry.create(SERVICE_ACCOUNTS, {"metadata": {"name": account, "namespace": namespace}})
 
