@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,18 +27,18 @@ from kube_pyscheduler.framework.cluster_event import (
 )
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
-from kube_pyscheduler.kit.heap import KeyedHeap
 from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.objects.pod import Pod
-from kube_pyscheduler.scheduling_queue.backoff import WINDOW, BackoffQueue
+from kube_pyscheduler.scheduling_queue.backoff import WINDOW
 from kube_pyscheduler.scheduling_queue.gates import Gates
 from kube_pyscheduler.scheduling_queue.hints import Hints, Strategy
 from kube_pyscheduler.scheduling_queue.in_flight import InFlightLog
 from kube_pyscheduler.scheduling_queue.nominator import Nominator
 from kube_pyscheduler.scheduling_queue.observer import QueueObserver, Unobserved
+from kube_pyscheduler.scheduling_queue.places import Places
 from kube_pyscheduler.scheduling_queue.pod_changes import UNSCHEDULABLE_POD_UPDATE, pod_changes
-from kube_pyscheduler.scheduling_queue.queued_pod import NOBODY, Place, QueuedPod
-from kube_pyscheduler.scheduling_queue.unschedulable import PreCheck, UnschedulablePods
+from kube_pyscheduler.scheduling_queue.queued_pod import Place, QueuedPod
+from kube_pyscheduler.scheduling_queue.unschedulable import PreCheck
 
 log = Log(__name__)
 
@@ -50,7 +51,9 @@ MAX_UNSCHEDULABLE = 300.0
 
 Source: DefaultPodMaxInUnschedulablePodsDuration."""
 LEFTOVER_PAUSE = 30.0
-"""Seconds between two looks for such pods."""
+"""Seconds between two looks for such pods, if the last one found them all."""
+LEFTOVER_BATCH = 200
+"""Pods of that kind that are moved at a time, so that nobody waits for it."""
 
 EVENT_RELOAD = ClusterEvent(Resource.WILDCARD, Action.ALL, "ConfigurationReload")
 
@@ -87,41 +90,43 @@ class PriorityQueue:
         self._max_unschedulable = max_unschedulable
         self._observer = observer or Unobserved()
         self._timer = timer
-        self._on_ready = on_ready
-        self._pods: dict[str, QueuedPod] = {}
-        self._active: KeyedHeap[str, QueuedPod] = KeyedHeap()
-        self._backoff = BackoffQueue(initial_backoff, max_backoff, self._rank)
+        self._places = Places(initial_backoff, max_backoff, self._observer, on_ready)
         self._in_flight = InFlightLog()
         self._window = -math.inf
         self._leftover_at = -math.inf
         self.nominator = Nominator()
-        self.rejections: Counter[tuple[str, str]] = Counter()
-        """Waiting pods by (profile, plugin that refused or gates them)."""
         self._configure(profiles)
 
-    def _configure(self, profiles: Mapping[str, Profile]) -> None:
-        self._sort_key = next(iter(profiles.values())).queue_sort.sort_key
-        self._gates = Gates(profiles, self._observer, self._timer)
+    def _configure(self, profiles: Mapping[str, Profile]) -> list[QueuedPod]:
+        """Returns the pods that have to be moved, see ``Places``."""
+        sort_key = next(iter(profiles.values())).queue_sort.sort_key
+        gates = Gates(profiles, self._observer, self._timer)
         self._hints = Hints(profiles.values(), self._listers, self._observer, self._timer)
-        self._unschedulable = UnschedulablePods(self._hints)
+        return self._places.configure(sort_key, gates, self._hints)
 
     # What waits
 
     def __contains__(self, uid: object) -> bool:
         """Whether the pod waits or is in flight."""
-        return uid in self._pods or uid in self._in_flight
+        return uid in self._places.pods or uid in self._in_flight
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """The pods that wait, without those in flight."""
-        return iter(self._pods.values())
+        return iter(self._places.pods.values())
 
     def get(self, uid: str) -> QueuedPod | None:
         """The waiting pod with this uid."""
-        return self._pods.get(uid)
+        return self._places.pods.get(uid)
 
     def pending(self) -> Pending:
-        gated = self._unschedulable.gated_count
-        return Pending(len(self._active), len(self._backoff), len(self._unschedulable) - gated, gated)
+        places = self._places
+        gated = places.unschedulable.gated_count
+        return Pending(len(places.active), len(places.backoff), len(places.unschedulable) - gated, gated)
+
+    @property
+    def rejections(self) -> Counter[tuple[str, str]]:
+        """Waiting pods by (profile, plugin that refused or gates them). To be read only."""
+        return self._places.rejections
 
     @property
     def in_flight(self) -> InFlightLog:
@@ -132,7 +137,7 @@ class PriorityQueue:
 
     def add(self, pod: Pod, now: float) -> None:
         """A pod that waits for a node. One that is known already is updated."""
-        known = self._pods.get(pod.metadata.uid)
+        known = self._places.pods.get(pod.metadata.uid)
         if known is not None:
             self.update(known.pod, pod, now)
         elif pod.metadata.uid not in self._in_flight:
@@ -142,7 +147,7 @@ class PriorityQueue:
         """A waiting pod changed. Its hints say whether that helps it; a change of status or bookkeeping never does."""
         uid = new.metadata.uid
         changes = pod_changes(old, new)
-        queued = self._pods.get(uid)
+        queued = self._places.pods.get(uid)
         if queued is None:
             if uid not in self._in_flight:
                 self._take_in(new, UNSCHEDULABLE_POD_UPDATE[Action.UPDATE_POD_OTHER], now)
@@ -153,13 +158,13 @@ class PriorityQueue:
             if given_up:
                 self._promise_given_up(new, given_up, now)
             return
-        self._replace(queued, PodInfo(new))
+        self._places.replace(queued, PodInfo(new))
         given_up = self.nominator.follow(old, queued.pod_info)
         if queued.place is Place.UNSCHEDULABLE:
             for action in changes:
                 event = UNSCHEDULABLE_POD_UPDATE[action]
                 strategy = self._hints.strategy(queued, event, old, new)
-                if strategy is not Strategy.SKIP and self._requeue(queued, strategy, event, now) is not (
+                if strategy is not Strategy.SKIP and self._places.requeue(queued, strategy, event, now) is not (
                     Place.UNSCHEDULABLE
                 ):
                     break
@@ -169,11 +174,9 @@ class PriorityQueue:
     def delete(self, pod: Pod, now: float) -> None:
         """The pod is gone or bound. If it is in flight, it stays there until it is done."""
         uid = pod.metadata.uid
-        queued = self._pods.pop(uid, None)
+        queued = self._places.pods.get(uid)
         if queued is not None:
-            self._count_rejectors(queued, -1)
-            self._take_out(queued)
-            queued.place = Place.NOWHERE
+            self._places.leave(queued)
         given_up = self.nominator.drop(uid)
         if given_up:
             self._promise_given_up(pod, given_up, now)
@@ -204,33 +207,25 @@ class PriorityQueue:
             self._window = math.floor(now / WINDOW) * WINDOW
             self.flush_backoff_completed(now)
         if now >= self._leftover_at:
-            self._leftover_at = now + LEFTOVER_PAUSE
-            self.flush_unschedulable_leftover(now)
-        queued = self._active.pop()
+            is_rest = self.flush_unschedulable_leftover(now)
+            self._leftover_at = now + (WINDOW if is_rest else LEFTOVER_PAUSE)
+        queued = self._places.pop(now)
         if queued is None:
-            queued = self._backoff.pop_early()
-            if queued is None:
-                return None
-            self._observer.queue_incoming("active", "PopFromBackoffQ")
-            if queued.initial_attempt_timestamp is None:
-                queued.initial_attempt_timestamp = now
-        uid = queued.pod_info.pod.metadata.uid
-        del self._pods[uid]
-        if queued.unschedulable_plugins or queued.pending_plugins:
-            self._count_rejectors(queued, -1)
+            return None
         queued.attempts += 1
         queued.place = Place.IN_FLIGHT
-        self._in_flight.enter(uid)
+        self._in_flight.enter(queued.uid)
         return queued
 
     def next_wakeup(self, now: float) -> float | None:
         """In how many seconds ``pop`` may find something if nothing happens; 0 at once, None never."""
-        if len(self._active) or self._backoff.has_early:
+        places = self._places
+        if len(places.active) or places.backoff.has_early:
             return 0.0
         times = []
-        if (completion := self._backoff.next_completion()) is not None:
+        if (completion := places.backoff.next_completion()) is not None:
             times.append(completion)
-        if len(self._unschedulable):
+        if len(places.unschedulable):
             times.append(self._leftover_at)
         return max(min(times) - now, 0.0) if times else None
 
@@ -242,7 +237,7 @@ class PriorityQueue:
         """The attempt failed. ``unschedulable_plugins`` and ``pending_plugins`` say who refused the pod; with neither,
         something went wrong. What happened during the attempt is judged now. Returns the place."""
         uid = queued.uid
-        known = self._pods.get(uid)
+        known = self._places.pods.get(uid)
         if known is not None:
             self._in_flight.done(uid)
             log.error("Pod is in the queue already", pod=queued.pod_info.key, queue=known.place.value)
@@ -257,10 +252,8 @@ class PriorityQueue:
         queued.was_flushed = False
         strategy = self._strategy_after_attempt(queued)
         self._in_flight.done(uid)
-        self._pods[uid] = queued
-        queued.place = Place.NOWHERE
-        self._count_rejectors(queued, 1)
-        return self._requeue(queued, strategy, EVENT_SCHEDULE_ATTEMPT_FAILURE, now)
+        self._places.enter(queued)
+        return self._places.requeue(queued, strategy, EVENT_SCHEDULE_ATTEMPT_FAILURE, now)
 
     def _strategy_after_attempt(self, queued: QueuedPod) -> Strategy:
         if not queued.rejectors:
@@ -281,150 +274,70 @@ class PriorityQueue:
         """
         if not self._hints.is_wanted(event):
             return
-        for queued, strategy in self._unschedulable.woken_by(event, old, new, pre_check):
-            self._requeue(queued, strategy, event, now)
+        for queued, strategy in self._places.unschedulable.woken_by(event, old, new, pre_check):
+            self._places.requeue(queued, strategy, event, now)
         self._in_flight.record(event, old, new)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Try these pods again at once, whatever refused them and whether or not they back off. For pods in flight
         it is remembered until they come back."""
         for pod in pods:
-            queued = self._pods.get(pod.metadata.uid)
+            queued = self._places.pods.get(pod.metadata.uid)
             if queued is None:
                 if pod.metadata.uid in self._in_flight:
                     self._in_flight.record(EVENT_FORCE_ACTIVATE, None, pod)
             elif queued.place is not Place.ACTIVE:
-                self._to_active(queued, EVENT_FORCE_ACTIVATE, now)
+                self._places.to_active(queued, EVENT_FORCE_ACTIVATE, now)
 
     def retry_later(self, pod: Pod, now: float) -> None:
         """What was done to help this pod went wrong: try it again after the backoff of an error. For a pod in flight it
         is remembered until it comes back."""
-        queued = self._pods.get(pod.metadata.uid)
+        queued = self._places.pods.get(pod.metadata.uid)
         if queued is None:
             if pod.metadata.uid in self._in_flight:
                 self._in_flight.record(EVENT_FORCE_ACTIVATE, None, pod)
         elif queued.place is Place.UNSCHEDULABLE or queued.place is Place.BACKOFF:
-            self._count_rejectors(queued, -1)
-            self._take_out(queued)
-            queued.place = Place.NOWHERE
-            queued.unschedulable_plugins = queued.pending_plugins = NOBODY
-            queued.gating_plugin = ""
+            self._places.forget_refusals(queued)
             queued.consecutive_errors += 1
             queued.timestamp = now
             queued.backoff_expiration = None
-            self._to_backoff(queued, EVENT_FORCE_ACTIVATE)
+            self._places.to_backoff(queued, EVENT_FORCE_ACTIVATE)
 
     def flush_backoff_completed(self, now: float) -> None:
         """Pods whose backoff is over become active; they passed PreEnqueue before."""
-        for queued in self._backoff.pop_completed(now):
-            queued.place = Place.NOWHERE
-            self._push_active(queued, EVENT_BACKOFF_COMPLETE, now)
+        for queued in self._places.backoff.pop_completed(now):
+            self._places.to_active(queued, EVENT_BACKOFF_COMPLETE, now)
 
-    def flush_unschedulable_leftover(self, now: float) -> None:
+    def flush_unschedulable_leftover(self, now: float) -> bool:
         """Pods that waited too long are tried again, gated ones are asked again, although nothing happened: should a
-        hint have been wrong, the pod is late and not lost."""
-        for queued in [queued for queued in self._unschedulable if now - queued.timestamp > self._max_unschedulable]:
+        hint have been wrong, the pod is late and not lost. Moves ``LEFTOVER_BATCH`` of them at most, and says whether
+        there may be more."""
+        limit = now - self._max_unschedulable
+        late = (pod for pod in self._places.unschedulable if pod.timestamp < limit and pod.flushed_at < limit)
+        batch = list(islice(late, LEFTOVER_BATCH))
+        for queued in batch:
             was_gated = queued.gated
-            place = self._requeue(queued, Strategy.AFTER_BACKOFF, EVENT_UNSCHEDULABLE_TIMEOUT, now)
+            queued.flushed_at = now
+            place = self._places.requeue(queued, Strategy.AFTER_BACKOFF, EVENT_UNSCHEDULABLE_TIMEOUT, now)
             queued.was_flushed = place is not Place.UNSCHEDULABLE
             if was_gated and queued.was_flushed:
                 log.info(2, "Gate opened without an event that its plugin registered for", pod=queued.pod_info.key)
+        return len(batch) == LEFTOVER_BATCH
 
     def reload(self, profiles: Mapping[str, Profile], now: float) -> None:
         """Other plugins from now on: every refused pod is tried again, every gated one asked again."""
-        parked = list(self._unschedulable)
-        active = list(self._active)
-        self._configure(profiles)
-        for queued in active:
-            self._active.push(queued.uid, self._rank(queued), queued)
-        for queued in list(self._backoff):
-            self._backoff.add(queued)
-        for queued in parked:
-            queued.place = Place.NOWHERE
-            self._requeue(queued, Strategy.AFTER_BACKOFF, EVENT_RELOAD, now)
+        for queued in self._configure(profiles):
+            self._places.requeue(queued, Strategy.AFTER_BACKOFF, EVENT_RELOAD, now)
         self._in_flight.record(EVENT_RELOAD, None, None)
 
-    # Moving about
-
-    def _rank(self, queued: QueuedPod) -> Any:
-        return self._sort_key(queued.pod_info.pod, queued.timestamp)
+    # Inside
 
     def _take_in(self, pod: Pod, event: ClusterEvent, now: float) -> None:
         queued = QueuedPod(PodInfo(pod), now)
-        self._pods[pod.metadata.uid] = queued
-        self._to_active(queued, event, now)
+        self._places.enter(queued)
+        self._places.to_active(queued, event, now)
         if not queued.gated:
             self.nominator.adopt(queued.pod_info)
-
-    def _requeue(self, queued: QueuedPod, strategy: Strategy, event: ClusterEvent, now: float) -> Place:
-        if strategy is Strategy.SKIP:
-            self._park(queued, event)
-        elif strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued, now):
-            self._to_backoff(queued, event)
-        else:
-            self._to_active(queued, event, now)
-        return queued.place
-
-    def _to_active(self, queued: QueuedPod, event: ClusterEvent, now: float) -> None:
-        if queued.place not in (Place.BACKOFF, Place.ERROR_BACKOFF) and not self._passes_gates(queued, event):
-            return
-        self._take_out(queued)
-        self._push_active(queued, event, now)
-
-    def _push_active(self, queued: QueuedPod, event: ClusterEvent, now: float) -> None:
-        if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = now
-        queued.place = Place.ACTIVE
-        self._active.push(queued.pod_info.pod.metadata.uid, self._rank(queued), queued)
-        self._entered("active", queued, event)
-        self._on_ready()
-
-    def _to_backoff(self, queued: QueuedPod, event: ClusterEvent) -> None:
-        if not self._passes_gates(queued, event):
-            return
-        self._take_out(queued)
-        self._backoff.add(queued)
-        self._entered("backoff", queued, event)
-        self._on_ready()
-
-    def _passes_gates(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        """Ask PreEnqueue; a pod that does not pass is parked."""
-        before = queued.rejectors
-        self._gates.judge(queued)
-        if queued.unschedulable_plugins != before:
-            for plugin in queued.rejectors - before:
-                self.rejections[queued.profile, plugin] += 1
-        if queued.gated:
-            self._park(queued, event)
-        return not queued.gated
-
-    def _park(self, queued: QueuedPod, event: ClusterEvent) -> None:
-        is_new = queued.place is not Place.UNSCHEDULABLE
-        self._take_out(queued)
-        self._unschedulable.add(queued)
-        if is_new:
-            self._entered("unschedulable", queued, event)
-
-    def _take_out(self, queued: QueuedPod) -> None:
-        """Out of the place where it waits, if it does."""
-        place = queued.place
-        if place is Place.UNSCHEDULABLE:
-            self._unschedulable.remove(queued)
-        elif place is Place.ACTIVE:
-            self._active.remove(queued.uid)
-        elif place is Place.BACKOFF or place is Place.ERROR_BACKOFF:
-            self._backoff.remove(queued)
-
-    def _replace(self, queued: QueuedPod, info: PodInfo) -> None:
-        """The pod has a new version, with another rank or other groups perhaps."""
-        self._take_out(queued)
-        queued.pod_info = info
-        if queued.place is Place.UNSCHEDULABLE:
-            self._unschedulable.add(queued)
-        elif queued.place is Place.ACTIVE:
-            self._active.push(info.uid, self._rank(queued), queued)
-        else:
-            self._backoff.add(queued)
 
     def _promise_given_up(self, pod: Pod, node: str, now: float, spare: str = "") -> None:
         """A pod lost the node that was promised to it: as good as a pod deleted there, for pods it kept away.
@@ -438,22 +351,3 @@ class PriorityQueue:
             return other.priority <= priority and other.metadata.uid != spare
 
         self.move_all(EVENT_ASSIGNED_POD_DELETE, promised, None, now, may_profit)
-
-    def _count_rejectors(self, queued: QueuedPod, by: int) -> None:
-        profile = queued.profile
-        for plugin in queued.rejectors:
-            key = (profile, plugin)
-            self.rejections[key] += by
-            if not self.rejections[key]:
-                del self.rejections[key]
-
-    def _entered(self, place: str, queued: QueuedPod, event: ClusterEvent) -> None:
-        self._observer.queue_incoming(place, event.label)
-        if log.v(5):
-            log.info(
-                5,
-                "Pod moved to an internal scheduling queue",
-                pod=queued.pod_info.key,
-                event=event.label,
-                queue=place.capitalize(),
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,10 +34,11 @@ class QueuedPod:
     """A pod with the story of its attempts. Times are monotonic seconds.
 
     ``timestamp``: when it entered the queue, or came back from its last attempt. ``attempts``: pops so far.
-    ``unschedulable_count`` and ``consecutive_errors`` determine its backoff. ``initial_attempt_timestamp``: when it
-    could be tried for the first time. ``unschedulable_plugins``: who refused it last, ``pending_plugins``: who of
-    them said Pending. ``gating_plugin``: who keeps it out of activeQ, or "". ``was_flushed``: it is tried again only
-    because it waited for so long. ``backoff_expiration``: end of its backoff, None until it was computed.
+    ``unschedulable_count`` and ``consecutive_errors`` determine its backoff, which ends at ``backoff_expiration`` (None
+    until it was computed). ``initial_attempt_timestamp``: when it could be tried for the first time.
+    ``unschedulable_plugins``: who refused it last; ``pending_plugins``: who of them said Pending. ``gating_plugin``:
+    who keeps it out of activeQ, or "". ``was_flushed``: it is tried again only because it waited for so long;
+    ``flushed_at``: when that happened last.
 
     Source: QueuedPodInfo in pkg/scheduler/framework/types.go.
     """
@@ -51,6 +53,7 @@ class QueuedPod:
     pending_plugins: frozenset[str] = NOBODY
     gating_plugin: str = ""
     was_flushed: bool = False
+    flushed_at: float = -math.inf
     backoff_expiration: float | None = None
     place: Place = Place.NOWHERE
 

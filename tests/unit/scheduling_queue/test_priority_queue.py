@@ -19,7 +19,7 @@ from kube_pyscheduler.framework.cluster_event import (
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.pod import PodCondition
 from kube_pyscheduler.scheduling_queue.dump import dump_queue
-from kube_pyscheduler.scheduling_queue.priority_queue import Pending, PriorityQueue
+from kube_pyscheduler.scheduling_queue.priority_queue import LEFTOVER_BATCH, Pending, PriorityQueue
 from kube_pyscheduler.scheduling_queue.queued_pod import Place
 from tests.unit.scheduling_queue.builders import (
     NODE_ADD,
@@ -404,6 +404,17 @@ def test_gated_pods_that_wait_too_long_are_asked_again_but_not_marked() -> None:
     assert queued is not None
     assert queue.pop(START + 330) is None
     assert (gate.asked, queued.was_flushed) == (2, False)
+
+
+def test_many_late_pods_are_moved_in_batches() -> None:
+    queue = make_queue(FIT)
+    for number in range(LEFTOVER_BATCH + 1):
+        park(queue, make_pod(f"p{number}"), "Fit")
+    queue.pop(START + 301)
+    assert queue.pending().unschedulable == 1
+    assert queue.next_wakeup(START + 301) == 0.0
+    queue.pop(START + 302)
+    assert queue.pending().unschedulable == 0
 
 
 def test_next_wakeup() -> None:

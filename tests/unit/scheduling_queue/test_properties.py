@@ -172,11 +172,12 @@ class World:
 
     def check(self) -> None:
         queue = self.queue
+        waiting = queue._places
         places = {
-            Place.ACTIVE: {queued.uid for queued in queue._active},
-            Place.BACKOFF: {queued.uid for queued in queue._backoff._refused},
-            Place.ERROR_BACKOFF: {queued.uid for queued in queue._backoff._failed},
-            Place.UNSCHEDULABLE: {queued.uid for queued in queue._unschedulable},
+            Place.ACTIVE: {queued.uid for queued in waiting.active},
+            Place.BACKOFF: {queued.uid for queued in waiting.backoff._refused},
+            Place.ERROR_BACKOFF: {queued.uid for queued in waiting.backoff._failed},
+            Place.UNSCHEDULABLE: {queued.uid for queued in waiting.unschedulable},
             Place.IN_FLIGHT: set(queue.in_flight.uids()),
         }
         everywhere = [uid for uids in places.values() for uid in uids]
@@ -197,7 +198,7 @@ class World:
         assert len(queue.nominator) == sum(bool(node) for node in queue.nominator._node_of.values())
 
     def check_index(self) -> None:
-        parked = self.queue._unschedulable
+        parked = self.queue._places.unschedulable
         for index, is_gated in ((parked._refused, False), (parked._gated, True)):
             for groups in index.values():
                 assert groups
