@@ -46,7 +46,9 @@ async def test_claims_are_made_from_templates_and_outlive_the_pods(cluster: Clus
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
-    await cluster.create(workload("StatefulSet", "db", replicas=1, volumeClaimTemplates=[claim]))
+    body = workload("StatefulSet", "db", replicas=1, volumeClaimTemplates=[claim])
+    body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    await cluster.create(body)
     pod = await cluster.have("Pod", "db-0")
     assert pod["spec"]["volumes"][0] == {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}
     assert (await cluster.have("PersistentVolumeClaim", "data-db-0"))["metadata"]["labels"] == {"app": "db"}

@@ -139,9 +139,20 @@ def check_workload(obj: Object, problems: Problems) -> None:
         labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         if not matches_label_selector(selector, labels):
             problems.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-    check_pod_spec(spec["template"]["spec"], "spec.template.spec", problems)
+    check_pod_spec(_with_claim_volumes(spec), "spec.template.spec", problems)
     if spec["template"]["spec"].get("restartPolicy") != "Always":
         problems.unsupported("spec.template.spec.restartPolicy", spec["template"]["spec"]["restartPolicy"], ("Always",))
+
+
+def _with_claim_volumes(spec: Object) -> Object:
+    """The spec of the template with the volumes that a StatefulSet's pods get for its claim templates."""
+    template: Object = spec["template"]["spec"]
+    claims = {(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()}
+    if not claims:
+        return template
+    own = [volume for volume in template.get("volumes") or () if volume.get("name") not in claims]
+    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)]
+    return {**template, "volumes": [*own, *made]}
 
 
 def _check_count(spec: Object, key: str, problems: Problems) -> None:
