@@ -130,7 +130,7 @@ class BindingCycles:
                 status = error(str(raised) or repr(raised))
             self._finish(placement, status)
         finally:
-            del self._running[placement.info.uid]
+            self._running.pop(placement.info.uid, None)
             self._waiting.release(placement.info.uid)
             if placement.step is Step.BIND:
                 self._binding -= 1
@@ -235,7 +235,14 @@ class BindingCycles:
         first = queued.initial_attempt_timestamp
         self._observer.scheduled(queued.attempts, None if first is None else now - first, queued.was_flushed)
         if log.v(2):
-            log.info(2, "Successfully bound pod to node", pod=placement.info.key, node=placement.node)
+            log.info(
+                2,
+                "Successfully bound pod to node",
+                pod=placement.info.key,
+                node=placement.node,
+                evaluatedNodes=placement.decision.evaluated,
+                feasibleNodes=placement.decision.feasible,
+            )
             if queued.was_flushed:
                 refused_by = sorted(queued.rejectors)
                 log.info(4, "Pod scheduled after flush from unschedulablePods", pod=placement.info.key, by=refused_by)

@@ -61,15 +61,9 @@ class CycleObserver:
 
     def _say(self, pod: Pod, now: float) -> None:
         before = 0.0
-        parts = []
+        steps = []
         for point, after in self._steps:
-            parts.append(f"{_STEPS.get(point, point)} {(after - before) * 1000:.0f}ms")
+            steps.append(f'---"{_STEPS.get(point, point)}" {(after - before) * 1000:.0f}ms')
             before = after
-        log.info(
-            0,
-            "Scheduling took long",
-            namespace=pod.namespace,
-            name=pod.name,
-            total=f"{(now - self._started) * 1000:.0f}ms",
-            steps="; ".join(parts),
-        )
+        total = f"total time: {(now - self._started) * 1000:.0f}ms"
+        log.info(0, f'Trace: "Scheduling" namespace:{pod.namespace},name:{pod.name} ({total}): {" ".join(steps)}')

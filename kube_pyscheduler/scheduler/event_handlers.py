@@ -51,6 +51,8 @@ _KINDS: Mapping[str, tuple[str, Resource | None]] = {
 }
 """Kind → name of its lister, and what its events are called; kinds without a name wake nobody."""
 
+EVENT_UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.POD, Action.DELETE, "UnschedulablePodDelete")
+
 _EVENTS = {
     resource: (
         ClusterEvent(resource, Action.ADD),
@@ -193,18 +195,19 @@ class EventHandlers:
         """The pod does not exist any more, or is finished; ``pod`` is its last version that was neither."""
         start = self._clock.monotonic()
         uid = pod.metadata.uid
-        if log.v(3):
-            log.info(3, "Delete event for pod", pod=pod.key)
         self._preemption.forget(uid)
         self._status.forget(uid)
         known = self._cache.pod(uid)
+        is_scheduled = known is not None and not known.assumed
+        if log.v(3):
+            log.info(3, f"Delete event for {'' if is_scheduled else 'un'}scheduled pod", pod=pod.key)
         if known is not None and known.assumed:
             self._assumed_gone(known, start)
         elif known is not None:
             self._cache.remove_pod(uid)
             self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, known.info.pod, None, start)
         self._queue.delete(pod, start)
-        self._handled(EVENT_ASSIGNED_POD_DELETE, start)
+        self._handled(EVENT_ASSIGNED_POD_DELETE if is_scheduled else EVENT_UNSCHEDULED_POD_DELETE, start)
 
     def _assumed_gone(self, known: PodEntry, now: float) -> None:
         """A pod vanishes while it is being bound: its node is free at once. A binding that cannot be stopped any more

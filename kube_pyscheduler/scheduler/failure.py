@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.framework.diagnosis import Diagnosis
+from kube_pyscheduler.framework.diagnosis import NO_NODES, Diagnosis
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.verbosity import Log
@@ -69,9 +69,9 @@ class FailureHandler:
         if not is_refused:
             log.error("Error scheduling pod; retrying", pod=queued.pod_info.key, err=message)
         elif log.v(2):
-            log.info(2, "Unable to schedule pod; no fit; waiting", pod=queued.pod_info.key, err=message)
-        diagnosis = failure.diagnosis
-        if not self.requeue(queued, failure.nominated, diagnosis):
+            what = "no nodes are registered to the cluster" if message == NO_NODES else "no fit"
+            log.info(2, f"Unable to schedule pod; {what}; waiting", pod=queued.pod_info.key, err=message)
+        if not self.requeue(queued, failure.nominated, failure.diagnosis):
             return
         reason = UNSCHEDULABLE if is_refused else SCHEDULER_ERROR
         pod = queued.pod

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.framework.interfaces import CycleContext, PreBind
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Status
-from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.scheduler.ports import BindResult
 from kube_pyscheduler.scheduler.waiting_pods import HeldPod
 from kube_pyscheduler.scheduling_queue.queued_pod import QueuedPod
@@ -36,7 +36,7 @@ class Placement:
     queued: QueuedPod
     info: PodInfo
     node: str
-    ctx: CycleContext
+    decision: Decision
     started: float
     held: HeldPod | None = None
     pre_bind: tuple[PreBind, ...] = ()
@@ -46,5 +46,5 @@ class Placement:
     result: BindResult | None = None
 
     @property
-    def pod(self) -> Pod:
-        return self.info.pod
+    def ctx(self) -> CycleContext:
+        return self.decision.ctx

@@ -197,7 +197,7 @@ class SchedulingLoop:
             log.error("Pod cannot be assumed", wrong, pod=queued.pod_info.key)
             return error(str(wrong))
         self._queue.nominator.drop(assumed.uid)
-        placement = Placement(profile, queued, assumed, node, decision.ctx, started)
+        placement = Placement(profile, queued, assumed, node, decision, started)
         if profile.reserve:
             start = self._clock.monotonic()
             status = reserve(placement)

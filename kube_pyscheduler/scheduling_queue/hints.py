@@ -62,7 +62,7 @@ class Hints:
             for plugin, registrations in profile.events.items():
                 self._registrations[profile.name, plugin] = registrations or _ANY_EVENT
         self._fragments = {key: _fragments(registrations) for key, registrations in self._registrations.items()}
-        self._by_event: dict[tuple[Resource, Action], dict[PluginKey, tuple[Hint | None, ...]]] = {}
+        self._by_event: dict[tuple[str, int], dict[PluginKey, tuple[Hint | None, ...]]] = {}
 
     def key(self, profile: str, plugin: str) -> PluginKey:
         key = (profile, plugin)
@@ -70,9 +70,11 @@ class Hints:
 
     def interested(self, event: ClusterEvent) -> Mapping[PluginKey, tuple[Hint | None, ...]]:
         """The plugins that registered for such an event, with their hints; ``UNKNOWN`` is always among them."""
-        found = self._by_event.get((event.resource, event.action))
+        # Hashing the enums themselves would cost more than all the rest.
+        kind = (event.resource._value_, event.action._value_)
+        found = self._by_event.get(kind)
         if found is None:
-            found = self._by_event[event.resource, event.action] = {
+            found = self._by_event[kind] = {
                 key: matching
                 for key, registrations in self._registrations.items()
                 if (matching := tuple(wanted.hint for wanted in registrations if wanted.event.matches(event)))

@@ -253,7 +253,18 @@ class PriorityQueue:
         strategy = self._strategy_after_attempt(queued)
         self._in_flight.done(uid)
         self._places.enter(queued)
-        return self._places.requeue(queued, strategy, EVENT_SCHEDULE_ATTEMPT_FAILURE, now)
+        place = self._places.requeue(queued, strategy, EVENT_SCHEDULE_ATTEMPT_FAILURE, now)
+        if log.v(3):
+            log.info(
+                3,
+                "Pod moved to an internal scheduling queue",
+                pod=queued.pod_info.key,
+                event=EVENT_SCHEDULE_ATTEMPT_FAILURE.label,
+                queue=place.value,
+                hint=strategy.name,
+                unschedulablePlugins=sorted(queued.rejectors),
+            )
+        return place
 
     def _strategy_after_attempt(self, queued: QueuedPod) -> Strategy:
         if not queued.rejectors:
@@ -272,9 +283,10 @@ class PriorityQueue:
 
         ``old`` is None for an add, ``new`` is None for a delete.
         """
-        if not self._hints.is_wanted(event):
+        waiting = self._places.unschedulable
+        if not (len(waiting) or len(self._in_flight)) or not self._hints.is_wanted(event):
             return
-        for queued, strategy in self._places.unschedulable.woken_by(event, old, new, pre_check):
+        for queued, strategy in waiting.woken_by(event, old, new, pre_check):
             self._places.requeue(queued, strategy, event, now)
         self._in_flight.record(event, old, new)
 

@@ -18,6 +18,8 @@ Group = dict[str, QueuedPod]
 
 Index = dict[PluginKey, dict[Hashable, Group]]
 
+_NO_GROUPS: dict[Hashable, Group] = {}
+
 
 class UnschedulablePods:
     """Refused pods by each plugin that refused them; gated pods by the one that gates them.
@@ -82,11 +84,11 @@ class UnschedulablePods:
         """
         hints = self._hints
         if is_wildcard(event):
-            gated = (queued for queued in self if not queued.gated or hints.opens_gate(queued, event))
-            return self._asked_singly(gated, event, old, new, pre_check)
+            pods = (queued for queued in self if not queued.gated or hints.opens_gate(queued, event))
+            return self._asked_singly(pods, event, old, new, pre_check)
         woken: dict[QueuedPod, Strategy] = {}
         for key, asked in hints.interested(event).items():
-            for group in self._refused.get(key, {}).values():
+            for group in self._refused.get(key, _NO_GROUPS).values():
                 sample = _first(group, pre_check)
                 if sample is None or not hints.says_queue(key, asked, event, sample.pod, old, new):
                     continue
@@ -95,8 +97,9 @@ class UnschedulablePods:
                         is_pending = key is not UNKNOWN and key[1] in queued.pending_plugins
                         strategy = Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF
                         woken[queued] = max(strategy, woken.get(queued, strategy))
-            gated = (queued for group in self._gated.get(key, {}).values() for queued in group.values())
-            woken.update(self._asked_singly(gated, event, old, new, pre_check))
+            if key in self._gated:
+                pods = (queued for group in self._gated[key].values() for queued in group.values())
+                woken.update(self._asked_singly(pods, event, old, new, pre_check))
         return list(woken.items())
 
     def _asked_singly(

@@ -41,9 +41,7 @@ def test_a_long_cycle_leaves_one_line_with_its_steps(caplog: pytest.LogCaptureFi
         cycle(observer, clock, 0.25)
         cycle(observer, clock, 0.01)
     (record,) = caplog.records
-    assert record.fields == {
-        "namespace": "default",
-        "name": "p",
-        "total": "260ms",
-        "steps": "Computing pre-filters done 10ms; Computing predicates done 250ms",
-    }
+    assert record.message == (
+        'Trace: "Scheduling" namespace:default,name:p (total time: 260ms): '
+        '---"Computing pre-filters done" 10ms ---"Computing predicates done" 250ms'
+    )
