@@ -119,18 +119,19 @@ async def _run(settings: _Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = await serve(
-        address=settings.address,
-        port=settings.port,
-        tokens=settings.tokens,
-        rbac=settings.rbac,
-        tls=settings.tls,
-        controllers=settings.controllers,
-    )
+    try:
+        server = await serve(
+            address=settings.address,
+            port=settings.port,
+            tokens=settings.tokens,
+            rbac=settings.rbac,
+            tls=settings.tls,
+            controllers=settings.controllers,
+        )
+    except OSError as error:
+        raise click.ClickException(f"can't listen on {settings.address}:{settings.port}: {error}") from error
     try:
         _prepare(server, settings)
-        if settings.kubeconfig is not None:
-            write_kubeconfig(settings.kubeconfig, server.url, server.token, server.authority)
         click.echo(server.url)
         await stop.wait()
     finally:
@@ -144,3 +145,8 @@ def _prepare(server: DevServer, settings: _Settings) -> None:
             seed_file(server.registry, path)
         except SeedError as error:
             raise click.ClickException(str(error)) from error
+    if settings.kubeconfig is not None:
+        try:
+            write_kubeconfig(settings.kubeconfig, server.url, server.token, server.authority)
+        except OSError as error:
+            raise click.ClickException(f"can't write the kubeconfig: {error}") from error

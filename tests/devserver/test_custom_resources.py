@@ -36,7 +36,10 @@ async def test_a_definition_is_established_and_its_kind_served(api: Api) -> None
     assert (await api.get(WIDGETS)).status == 404
     await api.created(DEFINITIONS, definition())
     established = (await api.get(f"{DEFINITIONS}/widgets.example.com")).body["status"]
-    assert {c["type"]: c["status"] for c in established["conditions"]} == {"NamesAccepted": "True", "Established": "True"}
+    assert {c["type"]: c["status"] for c in established["conditions"]} == {
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
     assert established["storedVersions"] == ["v1"]
     [resource, status] = (await api.get(f"{GROUP}/v1")).body["resources"]
     assert (resource["kind"], resource["shortNames"], status["name"]) == ("Widget", ["wd"], "widgets/status")

@@ -32,16 +32,22 @@ class TokenFileError(Exception):
 
 
 def read_token_file(path: Path) -> dict[str, User]:
-    """Static tokens from CSV lines ``token,user,uid[,"group1,group2"]``, as --token-auth-file of kube-apiserver."""
+    """Static tokens from CSV lines ``token,user,uid[,"group1,group2"]``, as --token-auth-file of kube-apiserver.
+
+    TokenFileError.
+    """
     users: dict[str, User] = {}
-    with path.open(newline="") as file:
-        for number, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
-            if not row or row[0].startswith("#"):
-                continue
-            if len(row) < 3 or not row[0] or not row[1]:
-                raise TokenFileError(f'{path}:{number}: expected token,user,uid[,"group,group"]')
-            groups = tuple(filter(None, row[3].split(","))) if len(row) > 3 else ()
-            users[row[0]] = User(row[1], (*groups, AUTHENTICATED), row[2])
+    try:
+        rows = list(csv.reader(path.read_text().splitlines(), skipinitialspace=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TokenFileError(f"{path}: {error}") from error
+    for number, row in enumerate(rows, 1):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) < 3 or not row[0] or not row[1]:
+            raise TokenFileError(f'{path}:{number}: expected token,user,uid[,"group,group"]')
+        groups = tuple(filter(None, row[3].split(","))) if len(row) > 3 else ()
+        users[row[0]] = User(row[1], (*groups, AUTHENTICATED), row[2])
     return users
 
 
