@@ -8,6 +8,7 @@ import msgspec
 
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.objects import kinds
+from kube_pyscheduler.objects.group import PodDisruptionBudget
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 
@@ -86,3 +87,24 @@ def make_node(
     }
     node: Node = kinds.NODE.decoder.decode(msgspec.json.encode(document))
     return node
+
+
+def make_budget(
+    name: str,
+    selector: dict[str, Any] | None,
+    *,
+    allowed: int = 0,
+    disrupted: list[str] | None = None,
+    namespace: str = "default",
+) -> PodDisruptionBudget:
+    """A PodDisruptionBudget. ``selector``: a label selector as the API has it."""
+    document = {
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
+        "spec": {"selector": selector},
+        "status": {
+            "disruptionsAllowed": allowed,
+            "disruptedPods": dict.fromkeys(disrupted or [], "2026-01-01T00:00:00Z"),
+        },
+    }
+    budget: PodDisruptionBudget = kinds.POD_DISRUPTION_BUDGET.decoder.decode(msgspec.json.encode(document))
+    return budget

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.interfaces import Filter, NodeFilter, PreFilter
 from kube_pyscheduler.framework.profile import Profile, build_profile
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.objects.node import Node
@@ -76,6 +78,18 @@ class Cluster:
         totals = cycle.score()
         names = self.cache.table.names
         return {names[row]: int(totals[row]) for row in np.flatnonzero(cycle.feasible).tolist()}
+
+    def add_filter(self, plugin: NodeFilter | Filter) -> None:
+        """Filter with one more plugin, after the others."""
+        self.profile = replace(self.profile, filter=(*self.profile.filter, plugin))
+
+    def add_pre_filter(self, plugin: PreFilter) -> None:
+        """Ask one more plugin at PreFilter, after the others."""
+        self.profile = replace(self.profile, pre_filter=(*self.profile.pre_filter, plugin))
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Promise the pod a node, or with "" take the promise back."""
+        self.handle.nominator.nominate(PodInfo(pod), node)
 
     def schedule(self, pod: Pod, seed: int = 0) -> Decision:
         return self.engine.schedule(self.profile, PodInfo(pod), random.Random(seed))
