@@ -52,10 +52,6 @@ Source: getDefaultPlugins and applyFeatureGates in pkg/scheduler/apis/config/v1/
 
 NOT_BUILT = frozenset(
     {
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeBinding",
-        "VolumeZone",
         "DynamicResources",
     }
 )

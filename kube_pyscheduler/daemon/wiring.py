@@ -183,27 +183,34 @@ class ApiObjects:
 
         add_handler(changed)
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
         target = Object(ObjectMeta(name=name, namespace=namespace))
         subresource = "status" if status else ""
-        await self._client.send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
+        body = await self._client.send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
+        return _KINDS[kind].decoder.decode(body)
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
-        store = self._informers.of(_KINDS[kind]).store
+        return await self.until_any([(kind, key)], predicate, timeout)
+
+    async def until_any(
+        self, watched: Sequence[tuple[str, str]], predicate: Callable[..., bool], timeout: float
+    ) -> bool:
+        places = [(self._informers.of(_KINDS[kind]).store, key) for kind, key in watched]
         changed = asyncio.Event()
-        listeners = self._waiting.setdefault((kind, key), [])
-        listeners.append(changed)
+        for place in watched:
+            self._waiting.setdefault(place, []).append(changed)
         try:
             async with asyncio.timeout(timeout):
-                while not predicate(store.get(key)):
+                while not predicate(*[store.get(key) for store, key in places]):
                     await changed.wait()
                     changed.clear()
         except TimeoutError:
             return False
         finally:
-            listeners.remove(changed)
-            if not listeners:
-                self._waiting.pop((kind, key), None)
+            for place in watched:
+                self._waiting[place].remove(changed)
+                if not self._waiting[place]:
+                    del self._waiting[place]
         return True
 
 

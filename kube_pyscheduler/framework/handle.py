@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kube_pyscheduler.framework.listers import Listers
@@ -85,11 +85,17 @@ class BindingHandle(Protocol):
     async def bind(self, pod: Pod, node: str) -> Status | None:
         """Post the Binding, and find out what became of it. None is success."""
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
-        """Merge-patch an object, or its status. Raises what the port raises."""
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
+        """Merge-patch an object, or its status; returns it as it is then. Raises what the port raises."""
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
+
+    async def until_any(
+        self, watched: Sequence[tuple[str, str]], predicate: Callable[..., bool], timeout: float
+    ) -> bool:
+        """As ``until`` for several objects, (kind, key) each: ``predicate`` gets all of them, in this order, at once
+        and whenever one of them changes. What it raises ends the wait."""
 
     def now(self) -> float:
         """Monotonic seconds."""

@@ -17,10 +17,14 @@ from kube_pyscheduler.plugins.node_ports import NodePorts
 from kube_pyscheduler.plugins.node_resources.balanced import NodeResourcesBalancedAllocation
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from kube_pyscheduler.plugins.node_unschedulable import NodeUnschedulable
+from kube_pyscheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from kube_pyscheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kube_pyscheduler.plugins.priority_sort import PrioritySort
 from kube_pyscheduler.plugins.scheduling_gates import SchedulingGates
 from kube_pyscheduler.plugins.taint_toleration import TaintToleration
+from kube_pyscheduler.plugins.volume_binding.plugin import VolumeBinding
+from kube_pyscheduler.plugins.volume_restrictions.plugin import VolumeRestrictions
+from kube_pyscheduler.plugins.volume_zone.plugin import VolumeZone
 
 IN_TREE: Registry = {
     "SchedulingGates": lambda _args: SchedulingGates(),
@@ -34,6 +38,10 @@ IN_TREE: Registry = {
     "PodTopologySpread": PodTopologySpread,
     "InterPodAffinity": InterPodAffinity,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+    "VolumeRestrictions": lambda _args: VolumeRestrictions(),
+    "NodeVolumeLimits": lambda _args: NodeVolumeLimits(),
+    "VolumeBinding": VolumeBinding,
+    "VolumeZone": lambda _args: VolumeZone(),
     "ImageLocality": lambda _args: ImageLocality(),
     "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),
     "DefaultPreemption": DefaultPreemption,

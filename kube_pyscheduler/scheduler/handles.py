@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kube_pyscheduler.framework import handle as contract
@@ -82,13 +82,19 @@ class BindHandle:
             return None
         return error(result.message or f"binding rejected: {result.outcome.value}")
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
-        """Merge-patch an object, or its status. Raises what the port raises."""
-        await self._objects.patch(kind, namespace, name, patch, status=status)
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
+        """Merge-patch an object, or its status; returns it as it is then. Raises what the port raises."""
+        return await self._objects.patch(kind, namespace, name, patch, status=status)
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
         return await self._objects.until(kind, key, predicate, timeout)
+
+    async def until_any(
+        self, watched: Sequence[tuple[str, str]], predicate: Callable[..., bool], timeout: float
+    ) -> bool:
+        """As ``until`` for several objects, (kind, key) each, which ``predicate`` gets in this order."""
+        return await self._objects.until_any(watched, predicate, timeout)
 
     def now(self) -> float:
         """Monotonic seconds."""

@@ -5,7 +5,7 @@ The daemon wires them to an API server and to Prometheus; tools and tests provid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -58,11 +58,17 @@ class PodReader(Protocol):
 class ObjectPort(Protocol):
     """What plugins may ask of the API server while a pod is being bound."""
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
-        """Merge-patch an object, or its status. Raises if that fails."""
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
+        """Merge-patch an object, or its status; returns it as it is then. Raises if that fails."""
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
+
+    async def until_any(
+        self, watched: Sequence[tuple[str, str]], predicate: Callable[..., bool], timeout: float
+    ) -> bool:
+        """As ``until`` for several objects, (kind, key) each: ``predicate`` gets all of them, in this order, at once
+        and whenever one of them changes. What it raises ends the wait."""
 
 
 class Evictor(Protocol):

@@ -17,6 +17,9 @@ from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.plugins.default_preemption.candidates import Candidate, best
 from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
+from kube_pyscheduler.plugins.volume_binding.kernel import VolumeBindingKernel
+from kube_pyscheduler.plugins.volume_binding.plugin import STATE as VOLUME_BINDING
+from kube_pyscheduler.plugins.volume_binding.plugin import VolumeBinding
 from tests.parity.notes import truncate_note
 
 
@@ -34,6 +37,7 @@ def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, se
     got.setdefault("filter", {})
     got.setdefault("feasible", [])
     got.update(_scores(cycle, table, got["feasible"]))
+    got.update(_volume_decisions(cycle, table, got["feasible"]))
     decision = engine.schedule(profile, pod, random.Random(seed))
     got.update(_outcome(decision))
     if decision.post_filter is not None:
@@ -88,6 +92,26 @@ def _scores(cycle: Cycle, table: NodeTable, feasible: list[str]) -> dict[str, An
         "totals": {name: int(totals[row]) for name, row in zip(feasible, rows, strict=True)},
         "best": [name for name, row in zip(feasible, rows, strict=True) if int(totals[row]) == best],
     }
+
+
+def _volume_decisions(cycle: Cycle, table: NodeTable, feasible: list[str]) -> dict[str, Any]:
+    """Also where the filter of VolumeBinding is disabled."""
+    state = cycle.ctx.state.read(VOLUME_BINDING)
+    if state is None or not state.claims.delayed:
+        return {}
+    kernel = VolumeBinding().filter_kernel(cycle.ctx, cycle.pod)
+    assert isinstance(kernel, VolumeBindingKernel)
+    decisions = {}
+    for name in feasible:
+        row = table.row_of[name]
+        if kernel.codes(table, np.array([row], dtype=np.int64))[0]:
+            continue
+        volumes = kernel.decide(row)
+        decisions[name] = {
+            "static": {binding.claim.name: binding.volume.name for binding in volumes.bindings},
+            "dynamic": sorted(claim.name for claim in volumes.provisions),
+        }
+    return {"volume_decisions": decisions}
 
 
 def _outcome(decision: Decision) -> dict[str, Any]:

@@ -144,12 +144,30 @@ async def test_waiting_for_an_object_ends_with_its_change_or_in_time() -> None:
         await asyncio.sleep(0)
         api.server.registry.create(NAMESPACES, {"metadata": {"name": "later"}})
         assert await asyncio.gather(*waiting) == [True, True]
-        await objects.patch("Namespace", "", "later", {"metadata": {"labels": {"a": "b"}}})
+        patched = await objects.patch("Namespace", "", "later", {"metadata": {"labels": {"a": "b"}}})
+        assert patched.metadata.labels["a"] == "b"
         labelled = objects.until(
             "Namespace", "later", lambda found: found is not None and found.metadata.labels.get("a") == "b", 5
         )
         assert await labelled
         assert not await objects.until("Namespace", "never", lambda found: found is not None, 0.01)
+
+
+async def test_waiting_for_several_objects() -> None:
+    async with cluster() as api, Tasks() as tasks:
+        informers = Informers(api.client, [NAMESPACE])
+        objects = ApiObjects(api.client, informers)
+        informers.start(tasks)
+        await informers.synced()
+        names = [("Namespace", name) for name in ("one", "two", "one")]
+        waiting = asyncio.ensure_future(objects.until_any(names, lambda *found: None not in found, 5))
+        await asyncio.sleep(0)
+        for name in ("one", "two"):
+            assert not waiting.done()
+            api.server.registry.create(NAMESPACES, {"metadata": {"name": name}})
+        assert await waiting
+        with pytest.raises(ZeroDivisionError):
+            await objects.until_any(names, lambda *found: bool(1 // 0), 5)
 
 
 async def test_reviews_are_asked_of_the_api_server() -> None:

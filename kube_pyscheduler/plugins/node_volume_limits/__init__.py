@@ -1,0 +1,1 @@
+"""NodeVolumeLimits: a node takes so many volumes of a CSI driver, and no more."""

@@ -1,0 +1,1 @@
+"""VolumeBinding: a pod's claims get their volumes together with the pod's node."""

@@ -1,0 +1,264 @@
+"""Volumes of one storage class that wait for a claim, smallest first, as columns.
+
+Source of the choice: FindMatchingVolume in component-helpers/storage/volume/pv_helpers.go.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from kube_pyscheduler.columns.arrays import Ids, Mask, Rows
+from kube_pyscheduler.columns.labels import LabelColumn
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable, Vocabulary
+from kube_pyscheduler.objects.pod import VolumeClaimSpec
+from kube_pyscheduler.objects.quantity import parse_milli
+from kube_pyscheduler.objects.selectors import NodeSelector
+from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim
+from kube_pyscheduler.plugins.volume_binding.topology import Matchers, affinity_of, one_label
+
+NONE = np.int32(2**31 - 1)
+"""In place of a volume's position: there is no volume."""
+
+KEEP = 64
+"""Claim selectors whose answers are kept at most."""
+
+FILESYSTEM = "Filesystem"
+
+Kind = tuple[str, frozenset[str], str]
+"""What claims ask of a volume besides its size: volume mode, access modes, attributes class."""
+
+Labels = tuple[tuple[str, str], ...]
+
+
+def capacity_of(volume: PersistentVolume) -> int:
+    """Milli-bytes."""
+    return parse_milli(volume.spec.capacity.get("storage", 0))
+
+
+def size_of(claim: PersistentVolumeClaim) -> int:
+    """Milli-bytes the claim asks for."""
+    return parse_milli(claim.spec.resources.requests.get("storage", 0))
+
+
+def suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that is meant for the claim can serve it: size, mode, attributes class, not going away."""
+    mode, _access_modes, attributes_class = kind_of(volume)
+    return (
+        capacity_of(volume) >= size_of(claim)
+        and mode == (claim.spec.volume_mode or FILESYSTEM)
+        and attributes_class == claim.spec.volume_attributes_class_name
+        and not volume.metadata.deletion_timestamp
+    )
+
+
+def kind_of(volume: PersistentVolume) -> Kind:
+    spec = volume.spec
+    return spec.volume_mode or FILESYSTEM, frozenset(spec.access_modes), spec.volume_attributes_class_name
+
+
+def is_available(volume: PersistentVolume) -> bool:
+    """Whether the volume waits for any claim that it suits."""
+    return (
+        volume.spec.claim_ref is None and volume.status.phase == "Available" and not volume.metadata.deletion_timestamp
+    )
+
+
+class LabelPlaces:
+    """Affinities that ask for values of one label: (affinity, value) pairs, those of an affinity side by side."""
+
+    def __init__(self, column: LabelColumn) -> None:
+        self.column = column
+        self._values: list[int] = []
+        self._first: dict[int, int] = {}
+        self._arrays: tuple[Ids, Ids, Ids] | None = None
+
+    def add(self, affinity: int, values: frozenset[str]) -> None:
+        self._first[affinity] = len(self._values)
+        self._values.extend(sorted(self.column.vocabulary.intern(value) for value in values))
+        self._arrays = None
+
+    def smallest(self, positions: Ids, affinities: Ids, depth: int) -> list[Ids]:
+        """For each value of the label, the first ``depth`` of the ``positions`` (ascending, with their affinities) that
+        go with it: ``depth`` lookup tables of positions, NONE where there are fewer. The last cell is for "absent"."""
+        first, count, values = self._columns()
+        counts = count[affinities]
+        # Each position once for every value of its affinity.
+        repeated = np.repeat(positions, counts)
+        offsets = np.arange(len(repeated), dtype=np.int32) - np.repeat(np.cumsum(counts) - counts, counts)
+        found = values[np.repeat(first[affinities], counts) + offsets]
+        order = np.argsort(found, kind="stable")
+        found, repeated = found[order], repeated[order]
+        size = len(self.column.vocabulary)
+        starts = np.searchsorted(found, np.arange(size + 1))
+        tables = []
+        for level in range(depth):
+            table = np.full(size + 1, NONE, dtype=np.int32)
+            places = starts[:-1] + level
+            inside = places < starts[1:]
+            table[:-1][inside] = repeated[places[inside]]
+            tables.append(table)
+        return tables
+
+    def _columns(self) -> tuple[Ids, Ids, Ids]:
+        """(first pair, number of pairs) by affinity, and the values of all pairs."""
+        if self._arrays is None:
+            affinities = np.array(list(self._first), dtype=np.int64)
+            starts = np.array([*self._first.values(), len(self._values)], dtype=np.int32)
+            first = np.zeros(int(affinities[-1]) + 1, dtype=np.int32)
+            count = np.zeros_like(first)
+            first[affinities] = starts[:-1]
+            count[affinities] = np.diff(starts)
+            self._arrays = first, count, np.array(self._values, dtype=np.int32)
+        return self._arrays
+
+
+class VolumePool:
+    """Available volumes of one class. A *position* is a place in the order by size, then name; it changes whenever a
+    volume comes or goes.
+
+    Cost of a change: O(volumes) array work. Cost of a choice: O(volumes + rows).
+    """
+
+    def __init__(self, table: NodeTable, matchers: Matchers) -> None:
+        self._table = table
+        self._matchers = matchers
+        self._order: list[tuple[int, str]] = []
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._kinds: Vocabulary[Kind] = Vocabulary()
+        self._kind: Ids = np.empty(0, dtype=np.int32)
+        self._label_sets: Vocabulary[Labels] = Vocabulary()
+        self._labels: Ids = np.empty(0, dtype=np.int32)
+        self._affinities: Vocabulary[NodeSelector | None] = Vocabulary()
+        self._affinity: Ids = np.empty(0, dtype=np.int32)
+        self._by_label: Vocabulary[str] = Vocabulary()
+        self._places: list[LabelPlaces] = []
+        """By number of the label in ``_by_label``."""
+        self._label_of: list[int] = []
+        """By affinity: the label it asks for a value of, ABSENT where it is not so simple."""
+        self._label: Ids = np.empty(0, dtype=np.int32)
+        self._selected: dict[Hashable, LookupTable[Labels, np.bool_]] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def at(self, position: int) -> PersistentVolume:
+        """The volume at a position."""
+        return self._volumes[self._order[position][1]]
+
+    def put(self, volumes: Sequence[PersistentVolume]) -> None:
+        """Add volumes, or replace what is known of them."""
+        for volume in volumes:
+            self.discard(volume.name)
+        if len(volumes) > max(16, len(self._order) // 4):
+            self._rebuild([*self._volumes.values(), *volumes])
+            return
+        for volume in volumes:
+            key = (capacity_of(volume), volume.name)
+            position = bisect_left(self._order, key)
+            self._order.insert(position, key)
+            self._volumes[volume.name] = volume
+            kind, labels, affinity, label = self._ids(volume)
+            self._kind = np.insert(self._kind, position, kind)
+            self._labels = np.insert(self._labels, position, labels)
+            self._affinity = np.insert(self._affinity, position, affinity)
+            self._label = np.insert(self._label, position, label)
+
+    def discard(self, name: str) -> None:
+        """Forget a volume, if it is here."""
+        volume = self._volumes.pop(name, None)
+        if volume is None:
+            return
+        position = bisect_left(self._order, (capacity_of(volume), name))
+        del self._order[position]
+        self._kind = np.delete(self._kind, position)
+        self._labels = np.delete(self._labels, position)
+        self._affinity = np.delete(self._affinity, position)
+        self._label = np.delete(self._label, position)
+
+    def choose(self, claim: PersistentVolumeClaim, rows: Rows, taken: Sequence[Ids]) -> Ids:
+        """int32[len(rows)]: position of the smallest volume for the claim on each row, NONE where there is none.
+        ``taken``: positions that are spoken for on each row."""
+        count = len(self._table.alive[rows])
+        chosen = np.full(count, NONE, dtype=np.int32)
+        positions = self._fitting(claim)
+        if not len(positions):
+            return chosen
+        for candidates in self._candidates(positions, rows, depth=len(taken) + 1):
+            for others in taken:
+                candidates = np.where(candidates == others, NONE, candidates)
+            chosen = np.minimum(chosen, candidates)
+        return chosen
+
+    def _fitting(self, claim: PersistentVolumeClaim) -> Ids:
+        """Positions of the volumes that are large enough and of the right kind, ascending."""
+        first = bisect_left(self._order, (size_of(claim), ""))
+        spec = claim.spec
+        wanted = np.array([_is_kind(kind, spec) for kind in self._kinds.values], dtype=np.bool_)
+        fits: Mask = wanted[self._kind[first:]] if len(self._order) > first else np.empty(0, dtype=np.bool_)
+        if spec.selector is not None:
+            selector = spec.selector
+            table = self._selected.get(selector.canonical())
+            if table is None:
+                if len(self._selected) >= KEEP:
+                    self._selected.clear()
+                table = LookupTable(self._label_sets, lambda labels: selector.matches(dict(labels)), False, np.bool_)
+                self._selected[selector.canonical()] = table
+            fits = fits & table.take(self._labels[first:])
+        return (np.flatnonzero(fits) + first).astype(np.int32)
+
+    def _candidates(self, positions: Ids, rows: Rows, depth: int) -> list[Ids]:
+        """Arrays int32[len(rows)] of positions, among which are the ``depth`` smallest that go with each row."""
+        count = len(self._table.alive[rows])
+        affinities, labels = self._affinity[positions], self._label[positions]
+        found: list[Ids] = []
+        for affinity in np.unique(affinities[labels == ABSENT]).tolist():
+            selector = self._affinities.values[affinity]
+            reach = None if selector is None else self._matchers.mask(selector, rows)
+            for position in positions[affinities == affinity][:depth].tolist():
+                everywhere = np.full(count, position, dtype=np.int32)
+                found.append(everywhere if reach is None else np.where(reach, everywhere, NONE))
+        for label in np.unique(labels[labels != ABSENT]).tolist():
+            places, here = self._places[label], labels == label
+            ids = places.column.ids[rows]
+            found += [table[ids] for table in places.smallest(positions[here], affinities[here], depth)]
+        return found
+
+    def _rebuild(self, volumes: list[PersistentVolume]) -> None:
+        self._volumes = {volume.name: volume for volume in volumes}
+        ordered = sorted((capacity_of(volume), volume.name) for volume in volumes)
+        self._order = ordered
+        ids = np.array([self._ids(self._volumes[name]) for _size, name in ordered], dtype=np.int32).reshape(-1, 4)
+        self._kind, self._labels, self._affinity, self._label = (ids[:, column].copy() for column in range(4))
+
+    def _ids(self, volume: PersistentVolume) -> tuple[int, int, int, int]:
+        """(kind, label set, affinity, label that the affinity asks for a value of)."""
+        affinity = affinity_of(volume)
+        number = self._affinities.intern(affinity)
+        if number == len(self._label_of):
+            self._label_of.append(self._place(number, affinity))
+        labels = tuple(sorted(volume.metadata.labels.items()))
+        return self._kinds.intern(kind_of(volume)), self._label_sets.intern(labels), number, self._label_of[number]
+
+    def _place(self, number: int, affinity: NodeSelector | None) -> int:
+        simple = one_label(affinity) if affinity is not None else None
+        if simple is None:
+            return ABSENT
+        key, values = simple
+        label = self._by_label.intern(key)
+        if label == len(self._places):
+            self._places.append(LabelPlaces(self._table.label_column(key)))
+        self._places[label].add(number, values)
+        return label
+
+
+def _is_kind(kind: Kind, spec: VolumeClaimSpec) -> bool:
+    mode, access_modes, attributes_class = kind
+    return (
+        mode == (spec.volume_mode or FILESYSTEM)
+        and access_modes.issuperset(spec.access_modes)
+        and attributes_class == spec.volume_attributes_class_name
+    )

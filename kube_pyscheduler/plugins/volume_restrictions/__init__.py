@@ -1,0 +1,1 @@
+"""VolumeRestrictions: disks that take one writer, and claims that take one pod."""

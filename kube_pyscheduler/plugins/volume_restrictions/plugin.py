@@ -1,0 +1,136 @@
+"""The plugin. Source: pkg/scheduler/framework/plugins/volumerestrictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kube_pyscheduler.columns.arrays import Codes, RowIndex, Rows
+from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cycle_state import StateKey
+from kube_pyscheduler.framework.interfaces import (
+    CycleContext,
+    FilterKernel,
+    NodeFilter,
+    PreFilter,
+    PreFilterResult,
+    RowChange,
+)
+from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.framework.status import SKIP, Status, unresolvable, unschedulable
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.objects.storage import PersistentVolumeClaim
+from kube_pyscheduler.plugins.volume_restrictions.use import Disk, Users, VolumeUse, uses_of
+
+DISK_CONFLICT, CLAIM_CONFLICT = 1, 2
+
+KERNEL: StateKey[VolumeRestrictionsKernel] = StateKey("VolumeRestrictions")
+
+
+class VolumeRestrictionsKernel(FilterKernel):
+    """Cost: the rows where one of the pod's disks is in use.
+
+    ``exclusive``: names of the claims that admit this pod only, and ``claimed``: how many of these are in use
+    somewhere, which refuses all rows.
+    """
+
+    statuses = (
+        unschedulable("node(s) had no available disk"),
+        unschedulable(
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+            "another pod"
+        ),
+    )
+
+    def __init__(self, use: VolumeUse, disks: tuple[Disk, ...], exclusive: frozenset[str], claimed: int) -> None:
+        self._use = use
+        self._disks = disks
+        self._exclusive = exclusive
+        self._claimed = claimed
+
+    def codes(self, table: NodeTable, rows: Rows) -> Codes:
+        codes = np.full(table.high, CLAIM_CONFLICT if self._claimed > 0 else 0, dtype=np.uint8)
+        for disk in self._disks:
+            for row, users in self._use.users(disk).items():
+                if users.exclude(disk):
+                    codes[row] = DISK_CONFLICT
+        return codes[rows]
+
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
+        codes = self.codes(table, rows)
+        for place, row in enumerate(rows.tolist()):
+            change = changes.get(row)
+            if change is not None:
+                codes[place] = self._code_if(row, change)
+        return codes
+
+    def _code_if(self, row: int, change: RowChange) -> int:
+        signed = [(info.derived(uses_of), 1) for info in change.added]
+        signed += [(info.derived(uses_of), -1) for info in change.removed]
+        for disk in self._disks:
+            known = self._use.users(disk).get(row)
+            users = Users(known.writers, known.readers) if known is not None else Users()
+            for uses, sign in signed:
+                for other in uses.disks:
+                    if other.identity == disk.identity:
+                        users.readers += sign * other.read_only
+                        users.writers += sign * (not other.read_only)
+            if users.exclude(disk):
+                return DISK_CONFLICT
+        # As upstream, the claims of other namespaces count when they have the name of one of ours.
+        claimed = self._claimed + sum(sign for uses, sign in signed for name in uses.claims if name in self._exclusive)
+        return CLAIM_CONFLICT if claimed > 0 else 0
+
+
+class VolumeRestrictions(PreFilter, NodeFilter):
+    name = "VolumeRestrictions"
+
+    def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
+        uses = pod.derived(uses_of)
+        exclusive = set()
+        for name in uses.claims:
+            claim = ctx.listers.persistent_volume_claims.get(f"{pod.pod.namespace}/{name}")
+            if claim is None:
+                return unresolvable(f'persistentvolumeclaim "{name}" not found')
+            if "ReadWriteOncePod" in claim.spec.access_modes:
+                exclusive.add(name)
+        if not uses.disks and not exclusive:
+            return SKIP
+        use = ctx.table.attached(VolumeUse.over)
+        claimed = sum(use.is_claimed(ctx.table, f"{pod.pod.namespace}/{name}") for name in exclusive)
+        if not uses.disks and not claimed:
+            return SKIP
+        ctx.state.write(KERNEL, VolumeRestrictionsKernel(use, uses.disks, frozenset(exclusive), claimed))
+        return None
+
+    def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
+        return ctx.state.read(KERNEL)
+
+    def events(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added),
+        )
+
+
+def _pod_gone(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
+    if old.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    wanted, freed = uses_of(pod), uses_of(old)
+    disk_freed = any(
+        mine.identity == theirs.identity and not (mine.read_only and theirs.read_only)
+        for mine in wanted.disks
+        for theirs in freed.disks
+    )
+    # The access modes of the claims are not looked at.
+    helps = disk_freed or not set(wanted.claims).isdisjoint(freed.claims)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def _claim_added(pod: Pod, old: None, new: PersistentVolumeClaim, view: Listers) -> QueueingHint:
+    helps = new.namespace == pod.namespace and new.name in uses_of(pod).claims
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
