@@ -162,7 +162,7 @@ async def test_a_server_that_does_not_answer_is_asked_again_a_few_times(
     await recorder.drain()
     assert (recorder.counts.written, recorder.counts.failed, len(sleeps.delays)) == (1, 0, 2)
     assert len({name_in(seen) for seen in server.seen}) == 1
-    server.script("POST", EVENTS, *[drop] * ATTEMPTS)
+    server.script("POST", EVENTS, *[status(500, "InternalError")] * ATTEMPTS)
     fail(recorder, "another note")
     await recorder.drain()
     assert (recorder.counts.written, recorder.counts.failed) == (1, 1)
