@@ -73,7 +73,8 @@ class Bench:
         self._templates = templates
         self._rng = random.Random(seed)
         self._cache = Cache()
-        self._engine = Engine(self._cache.table, self._cache.listers, Handle())
+        handle = Handle()
+        self._engine = Engine(self._cache.table, self._cache.listers, handle)
         self._profile = build_profile(load_profile({}), IN_TREE)
         self._made = 0
         self._nodes = [self._node(number, number % ZONES) for number in range(nodes)]
@@ -85,6 +86,9 @@ class Bench:
             pod = self._pod(self._rng.randrange(templates), self._rng.choice(self._nodes).name)
             self._cache.set_pod(pod)
             self._bound.append(pod.uid)
+        for _ in range(scenario.promised):
+            pod = self._pod(self._rng.randrange(templates))
+            handle.nominator.nominate(PodInfo(pod), self._rng.choice(self._nodes).name)
 
     def run(self, decisions: int) -> Times:
         """Decide and assume so many times."""

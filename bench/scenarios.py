@@ -21,11 +21,13 @@ def nothing_more(cache: Cache) -> None:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """``spec``: what a template's pods have in their spec besides a container, by the template's number; its pods are
-    labelled ``app=app-<number>``. ``prepare``: adds to the cluster what else is needed, before there are pods."""
+    labelled ``app=app-<number>``. ``prepare``: adds to the cluster what else is needed, before there are pods.
+    ``promised``: so many more pods, of the same templates, that were promised nodes."""
 
     name: str
     spec: Callable[[int], Document]
     prepare: Callable[[Cache], None] = nothing_more
+    promised: int = 0
 
 
 def _plain(number: int) -> Document:
@@ -85,6 +87,7 @@ def _preferred(number: int) -> Document:
 
 SCENARIOS = (
     Scenario("basic", _plain),
+    Scenario("basic-500-nominated", _plain, promised=500),
     Scenario("node-affinity", _node_affinity),
     Scenario("hard-spread", _spread("DoNotSchedule")),
     Scenario("soft-spread", _spread("ScheduleAnyway")),
