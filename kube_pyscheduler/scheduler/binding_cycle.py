@@ -19,7 +19,7 @@ from kube_pyscheduler.scheduler.failure import Failure, FailureHandler
 from kube_pyscheduler.scheduler.handles import BindHandle
 from kube_pyscheduler.scheduler.placement import Placement, Step
 from kube_pyscheduler.scheduler.ports import Binder, BindOutcome, EventSink, ObjectPort, Observer, StatusWriter
-from kube_pyscheduler.scheduler.reservation import refusal, take_back
+from kube_pyscheduler.scheduler.reservation import is_overfull, refusal, take_back
 from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
 from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
@@ -98,6 +98,16 @@ class BindingCycles:
             placement.held.preempt("", why)
         return True
 
+    def is_target(self, node: str) -> bool:
+        """Whether pods are on their way to this node."""
+        return any(placement.node == node for placement, _task in self._running.values())
+
+    def contest(self, node: str) -> None:
+        """Others filled the node: pods whose Binding was not sent yet have to look again before it is."""
+        for placement, _task in self._running.values():
+            if placement.node == node:
+                placement.contested = True
+
     async def drain(self, seconds: float) -> None:
         """Let the pods in Bind finish, for so many seconds; the others are given up at once, without a word."""
         for placement, task in self._running.values():
@@ -145,6 +155,8 @@ class BindingCycles:
                 return status
             self._enter_bind(placement)
         async with self._slots:
+            if placement.contested and is_overfull(self._cache, placement.node):
+                return error(f"node {placement.node} was filled by others before the pod could be bound")
             start = self._clock.monotonic()
             status = await self._ask_binders(placement, handle)
             code = Code.SUCCESS if status is None else status.code

@@ -81,7 +81,7 @@ class StatusDispatcher:
         self._ready: deque[str] = deque()
         self._sending: set[str] = set()
         self._sent: dict[str, _Sent] = {}
-        self._workers = 0
+        self._workers: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
         """Pods with something to send, or on its way."""
@@ -107,9 +107,8 @@ class StatusDispatcher:
         if is_queued:
             return
         self._ready.append(uid)
-        if self._workers < self._parallel:
-            self._workers += 1
-            self._tasks.start(self._work(), name="status patches")
+        if len(self._workers) < self._parallel:
+            self._workers.add(self._tasks.start(self._work(), name="status patches"))
 
     def forget(self, uid: str) -> None:
         """See the port."""
@@ -117,22 +116,32 @@ class StatusDispatcher:
         self._sent.pop(uid, None)
         self._sending.discard(uid)
 
+    async def drain(self, seconds: float) -> None:
+        """Give what is to be sent so much time."""
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=seconds)
+
     async def _work(self) -> None:
+        worker = asyncio.current_task()
+        assert worker is not None
         try:
             while self._ready:
-                uid = self._ready.popleft()
-                wish = self._wishes.pop(uid, None)
-                if wish is None:
-                    continue
-                self._sending.add(uid)
-                try:
-                    await self._deliver(uid, wish)
-                finally:
-                    self._sending.discard(uid)
-                    if uid in self._wishes:
-                        self._ready.append(uid)
+                await self._take(self._ready.popleft())
         finally:
-            self._workers -= 1
+            # Here and not when the task is seen to be done: what comes in between needs a new worker.
+            self._workers.discard(worker)
+
+    async def _take(self, uid: str) -> None:
+        wish = self._wishes.pop(uid, None)
+        if wish is None:
+            return
+        self._sending.add(uid)
+        try:
+            await self._deliver(uid, wish)
+        finally:
+            self._sending.discard(uid)
+            if uid in self._wishes:
+                self._ready.append(uid)
 
     async def _deliver(self, uid: str, wish: _Wish) -> None:
         """Send until it works, merging what comes in between; give up when the pod is forgotten, or too often."""

@@ -29,6 +29,7 @@ from kube_pyscheduler.scheduler.binding_cycle import BindingCycles
 from kube_pyscheduler.scheduler.node_changes import NODE_ADD, NODE_DELETE, NODE_UPDATE, node_changes
 from kube_pyscheduler.scheduler.ports import Observer, StatusWriter
 from kube_pyscheduler.scheduler.preemption import Preemption
+from kube_pyscheduler.scheduler.reservation import is_overfull
 from kube_pyscheduler.scheduling_queue.pod_changes import ASSIGNED_POD_UPDATE, UNSCHEDULABLE_POD_UPDATE, pod_changes
 from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
@@ -154,18 +155,11 @@ class EventHandlers:
             if self._bindings.cancel(pod.uid, "bound to another node by somebody else"):
                 self._observer.conflict("bound_elsewhere")
             self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None, now)
-        if self._cache.counts()["assumed_pods"] and self._collides(pod.spec.node_name):
+        node = pod.spec.node_name
+        if self._bindings.is_target(node) and is_overfull(self._cache, node):
             self._observer.conflict("over_allocatable")
-            log.info(1, "A foreign pod overfills a node we are binding to", pod=pod.key, node=pod.spec.node_name)
-
-    def _collides(self, node: str) -> bool:
-        """Whether the node holds more than it can, and something we only assumed is part of it."""
-        table = self._cache.table
-        row = table.row_of.get(node)
-        if row is None or not table.alive[row] or not any(self._cache.is_assumed(uid) for uid in table.pods[row]):
-            return False
-        is_overfull = (table.requested[:, row] > table.allocatable[:, row]).any()
-        return bool(is_overfull or table.pod_count[row] > table.pod_limit[row])
+            log.info(1, "A foreign pod overfills a node we are binding to", pod=pod.key, node=node)
+            self._bindings.contest(node)
 
     def _assigned_changed(self, old: Pod, new: Pod) -> None:
         start = self._clock.monotonic()

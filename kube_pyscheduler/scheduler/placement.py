@@ -30,7 +30,8 @@ class Placement:
     """``info``: the pod as it will be, with its node name. ``started``: when the attempt began, in monotonic seconds.
     ``held``: set where Permit waits. ``pre_bind``: the plugins that have work to do before the pod is bound.
     ``refused``: why it is given up before that. ``cancelled``: why the binding must not happen, "" while it may.
-    ``result``: the answer to the Binding."""
+    ``contested``: others filled the node meanwhile; look again before the Binding is sent. ``result``: the answer to
+    the Binding."""
 
     profile: Profile
     queued: QueuedPod
@@ -43,6 +44,7 @@ class Placement:
     refused: Status | None = None
     step: Step = Step.PERMIT
     cancelled: str = ""
+    contested: bool = False
     result: BindResult | None = None
 
     @property

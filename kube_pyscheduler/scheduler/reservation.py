@@ -1,4 +1,4 @@
-"""Reserve and Permit, and their way back. Nothing waits here."""
+"""Taking a node: Reserve and Permit, their way back, and whether the node is still free. Nothing waits here."""
 
 from __future__ import annotations
 
@@ -60,6 +60,17 @@ def take_back(placement: Placement, cache: Cache) -> None:
         except Exception as raised:
             log.error("Unreserve failed", raised, plugin=plugin.name, pod=placement.info.key)
     cache.forget(placement.info.uid)
+
+
+def is_overfull(cache: Cache, node: str) -> bool:
+    """Whether more is on the node, assumed pods included, than it can hold. False for unknown nodes."""
+    table = cache.table
+    row = table.row_of.get(node)
+    if row is None or not table.alive[row]:
+        return False
+    return bool(
+        (table.requested[:, row] > table.allocatable[:, row]).any() or table.pod_count[row] > table.pod_limit[row]
+    )
 
 
 def refusal(status: Status) -> tuple[Status, Diagnosis | None]:

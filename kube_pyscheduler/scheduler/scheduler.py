@@ -226,9 +226,12 @@ class Scheduler:
         await self._tasks.crashed()
 
     async def stop(self, grace: float = GRACE) -> None:
-        """Pop no more, let the Bindings that were sent finish for ``grace`` seconds, end everything else."""
+        """Pop no more, let the Bindings that were sent and the status patches finish for ``grace`` seconds in all, end
+        everything else."""
+        end = self._clock.monotonic() + grace
         self.loop.stop()
         await self.bindings.drain(grace)
+        await self.status.drain(max(end - self._clock.monotonic(), 0.0))
         await self.abort()
 
     async def abort(self) -> None:

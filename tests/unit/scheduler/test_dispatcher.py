@@ -25,6 +25,7 @@ class Api:
         self.open.set()
         self.running = 0
         self.most = 0
+        self.answered = asyncio.Event()
         self.slept: list[float] = []
         self.awake = asyncio.Event()
         self.awake.set()
@@ -41,6 +42,7 @@ class Api:
             self.failures -= 1
             raise OSError("no connection")
         self.sent.append((pod.name, body["status"]))
+        self.answered.set()
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -203,3 +205,25 @@ async def test_pods_that_are_bound_or_gone_are_forgotten(api: Api, dispatcher: S
     assert len(dispatcher) == 0
     dispatcher.forget(make_pod("b").uid)
     assert dispatcher._sent == {}
+
+
+async def test_a_wish_at_the_very_end_of_the_last_patch_is_not_stuck(api: Api) -> None:
+    async with Tasks() as tasks:
+        dispatcher = StatusDispatcher(api.send, tasks, FakeClock(), parallel=1, sleep=api.sleep)
+        dispatcher.patch_status(make_pod("a"), nominated_node="n1")
+        await api.answered.wait()
+        dispatcher.patch_status(make_pod("b"), nominated_node="n1")
+        await settle()
+        assert [name for name, _status in api.sent] == ["a", "b"]
+
+
+async def test_draining_waits_for_what_is_to_be_sent(api: Api, dispatcher: StatusDispatcher) -> None:
+    await dispatcher.drain(60.0)
+    api.open.clear()
+    dispatcher.patch_status(make_pod(), nominated_node="n1")
+    draining = asyncio.create_task(dispatcher.drain(60.0))
+    await settle()
+    assert not draining.done()
+    api.open.set()
+    await draining
+    assert len(api.sent) == 1

@@ -229,6 +229,26 @@ async def test_a_foreign_pod_that_overfills_a_node_we_bind_to_is_counted(world: 
     assert world.observer.of("conflict") == [("over_allocatable",)]
     world.binder.release()
     await world.settle()
+    # Its Binding was sent before: it stands.
+    assert world.events.of("Scheduled")[0][0] == "p"
+
+
+async def test_pods_whose_binding_was_not_sent_give_way_to_a_foreign_pod(make_world: MakeWorld) -> None:
+    """Case 49: what somebody else bound meanwhile is seen at the last moment before our Binding."""
+    world = make_world(fitting_profile(permit=[HoldingPermit()]))
+    world.node("n1")
+    pods = [world.apply(make_pod(name, cpu="2")) for name in ("a", "b")]
+    await world.settle()
+    assert world.used("n1") == 4000
+    world.apply(make_pod("foreign", node="n1", scheduler="other", cpu="1"))
+    world.node("n2")
+    for held in world.scheduler.waiting.all():
+        held.allow("Hold")
+    await world.settle()
+    assert world.bound == {"b": "n1"}
+    assert world.used("n1") == 3000
+    assert world.events.of("FailedScheduling") == [("a", "node n1 was filled by others before the pod could be bound")]
+    assert world.queued(pods[0]).place is Place.ERROR_BACKOFF
 
 
 # Nodes

@@ -70,6 +70,15 @@ async def test_stopping_lets_sent_bindings_finish(world: World) -> None:
     assert world.events.of("Scheduled")[0][0] == "sent"
 
 
+async def test_stopping_lets_status_patches_out(world: World) -> None:
+    world.node()
+    world.scheduler.start()
+    world.apply(make_pod(cpu="9"))
+    world.scheduler.loop.run_slice()
+    await world.scheduler.stop()
+    assert [name for name, _status in world.patches] == ["p"]
+
+
 async def test_aborting_ends_everything_at_once(world: World) -> None:
     world.binder.hold()
     world.node()
