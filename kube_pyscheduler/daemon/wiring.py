@@ -195,6 +195,8 @@ class ApiObjects:
     async def until_any(
         self, watched: Sequence[tuple[str, str]], predicate: Callable[..., bool], timeout: float
     ) -> bool:
+        # Who waits may let its list grow meanwhile; this wait is for what it held at first.
+        watched = tuple(watched)
         places = [(self._informers.of(_KINDS[kind]).store, key) for kind, key in watched]
         changed = asyncio.Event()
         for place in watched:

@@ -170,6 +170,22 @@ async def test_waiting_for_several_objects() -> None:
             await objects.until_any(names, lambda *found: bool(1 // 0), 5)
 
 
+async def test_what_is_waited_for_may_grow_while_one_looks() -> None:
+    async with cluster() as api, Tasks() as tasks:
+        informers = Informers(api.client, [NAMESPACE])
+        objects = ApiObjects(api.client, informers)
+        informers.start(tasks)
+        await informers.synced()
+        watched = [("Namespace", "default")]
+
+        def look(*_found: object) -> bool:
+            watched.append(("Namespace", "other"))
+            return True
+
+        assert await objects.until_any(watched, look, 5)
+        assert len(watched) == 2
+
+
 async def test_reviews_are_asked_of_the_api_server() -> None:
     async with cluster() as api:
         reviews = ApiReviews(api.client, api.client)
