@@ -166,14 +166,12 @@ class InterPodAffinityKernel(FilterKernel):
     def _not_near_if(self, rows: RowIndex, delta: Ints) -> Mask:
         nowhere = np.zeros(len(rows), dtype=np.bool_)
         lonely = nowhere.copy()
-        total = np.full(len(rows), self._near_total)
         for counts in self._near.values():
-            outside = counts.topology.domain[rows] == NOWHERE
-            nowhere |= outside
+            nowhere |= counts.topology.domain[rows] == NOWHERE
             lonely |= counts.if_changed(rows, delta) <= 0
-            total += delta * ~outside
         if self._starts_group:
-            lonely &= total != 0
+            # Right for rows in a domain of every key, and the others do not matter.
+            lonely &= self._near_total + len(self._near) * delta != 0
         return nowhere | lonely
 
     def _concern(self, info: PodInfo) -> Concern:
