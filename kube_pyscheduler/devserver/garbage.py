@@ -35,20 +35,20 @@ class GarbageCollector:
         if change.kind == DELETED:
             if change.resource.namespaced:
                 self._finish_namespace(change.new.key[0])
-            self._owner_gone(metadata["uid"])
+            self._owner_gone(metadata.get("uid", ""))
             self._unblock_owners(change.new.obj)
         elif metadata.get("deletionTimestamp"):
             if change.resource is NAMESPACES:
                 self._empty_namespace(metadata["name"])
             finalizers = metadata.get("finalizers") or ()
             if ORPHAN in finalizers:
-                for dependent in tuple(self._dependents.get(metadata["uid"], ())):
+                for dependent in tuple(self._dependents.get(metadata.get("uid"), ())):
                     self._release(dependent, metadata["uid"])
                 self._drop_finalizer((change.resource, *change.new.key), ORPHAN)
             elif FOREGROUND in finalizers:
-                for dependent in tuple(self._dependents.get(metadata["uid"], ())):
+                for dependent in tuple(self._dependents.get(metadata.get("uid"), ())):
                     self._delete(dependent, "Foreground")
-                if not self._dependents.get(metadata["uid"]):
+                if not self._dependents.get(metadata.get("uid")):
                     self._drop_finalizer((change.resource, *change.new.key), FOREGROUND)
 
     def _index(self, change: Change) -> None:
@@ -71,26 +71,26 @@ class GarbageCollector:
             obj = self._store.get(*dependent)
             if obj is None:
                 continue
-            if len(obj["metadata"].get("ownerReferences") or ()) > 1:
+            if len(_owners(obj)) > 1:
                 self._release(dependent, uid)
             else:
                 self._delete(dependent, "Background")
 
     def _unblock_owners(self, obj: Object) -> None:
         """An owner that waits for its dependents goes when the last one is gone."""
-        for owner in obj["metadata"].get("ownerReferences") or ():
+        for owner in _owners(obj):
             if self._dependents.get(owner["uid"]):
                 continue
-            resource = self._registry.table.by_kind(owner["apiVersion"], owner["kind"])
+            resource = self._registry.table.by_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
             if resource is not None:
                 namespace = obj["metadata"].get("namespace", "") if resource.namespaced else ""
-                found = self._store.get(resource, namespace, owner["name"])
-                if found is not None and found["metadata"]["uid"] == owner["uid"]:
+                found = self._store.get(resource, namespace, owner.get("name", ""))
+                if found is not None and found["metadata"].get("uid") == owner["uid"]:
                     self._drop_finalizer((resource, namespace, owner["name"]), FOREGROUND)
 
     def _release(self, dependent: Reference, uid: str) -> None:
         def without(obj: Object) -> Object:
-            owners = [o for o in obj["metadata"].get("ownerReferences") or () if o["uid"] != uid]
+            owners = [owner for owner in _owners(obj) if owner["uid"] != uid]
             return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
 
         if self._store.get(*dependent) is not None:
@@ -141,6 +141,13 @@ class GarbageCollector:
         self._registry.update(NAMESPACES, {**namespace, "spec": {"finalizers": []}}, subresource="finalize")
 
 
+def _owners(obj: Object) -> list[Object]:
+    """The owner references that can be read; objects put straight into the store may hold anything."""
+    given = obj["metadata"].get("ownerReferences")
+    if not isinstance(given, list):
+        return []
+    return [owner for owner in given if isinstance(owner, dict) and isinstance(owner.get("uid"), str)]
+
+
 def _owner_uids(obj: Object) -> set[str]:
-    owners = obj["metadata"].get("ownerReferences")
-    return {owner["uid"] for owner in owners} if owners else set()
+    return {owner["uid"] for owner in _owners(obj)}

@@ -226,6 +226,21 @@ class Registry:
             return new
         return self.store.update(resource, new).obj
 
+    def put(self, resource: Resource, obj: Object, options: WriteOptions = _DEFAULTS) -> tuple[Object, bool]:
+        """Replace an object, or create it where its kind allows that; the object, and whether it was created."""
+        metadata = obj["metadata"]
+        name, namespace = metadata.get("name", ""), metadata.get("namespace", "")
+        absent = self.store.get(resource, namespace, name) is None
+        if not absent or not self._rules(resource).create_on_update:
+            return self.update(resource, obj, options=options), False
+        if metadata.get("uid"):
+            raise errors.conflict(
+                resource.key,
+                name,
+                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: ",
+            )
+        return self.create(resource, {**obj, "metadata": {**metadata, "resourceVersion": ""}}, options), True
+
     def apply(
         self,
         resource: Resource,

@@ -57,11 +57,11 @@ SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
-    "log": ("", "", "Pod"),
-    "exec": ("", "", "PodExecOptions"),
-    "attach": ("", "", "PodAttachOptions"),
-    "portforward": ("", "", "PodPortForwardOptions"),
-    "proxy": ("", "", "NodeProxyOptions"),
+    "log": ("", "v1", "Pod"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "attach": ("", "v1", "PodAttachOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "proxy": ("", "v1", "NodeProxyOptions"),
 }
 """Subresource → (group, version, kind) of its body, where it is not the resource's own kind."""
 
@@ -84,7 +84,7 @@ v1 configmaps ConfigMap N cm - -
 v1 endpoints Endpoints N ep - -
 v1 events Event N ev - -
 v1 limitranges LimitRange N limits - -
-v1 namespaces Namespace C ns - finalize,status
+v1 namespaces Namespace C ns - finalize,status create,delete,get,list,patch,update,watch
 v1 nodes Node C no - proxy,status
 v1 persistentvolumeclaims PersistentVolumeClaim N pvc - status
 v1 persistentvolumes PersistentVolume C pv - status

@@ -140,13 +140,11 @@ def _path(path: str, default: str = "") -> Callable[[Object], str]:
 
 
 def _event_source(obj: Object) -> str:
-    return str((obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "")
+    return _component(obj) or _reporter(obj)
 
 
-def _pod_ip(obj: Object) -> str:
-    return str((obj.get("status") or {}).get("podIP", ""))
-
-
+_component = _path("source.component")
+_reporter = _path("reportingComponent")
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _METADATA = {"metadata.name": _path("metadata.name"), "metadata.namespace": _path("metadata.namespace")}
 _FIELDS: dict[str, dict[str, Callable[[Object], str]]] = {
@@ -157,7 +155,7 @@ _FIELDS: dict[str, dict[str, Callable[[Object], str]]] = {
         "spec.serviceAccountName": _path("spec.serviceAccountName"),
         "spec.hostNetwork": _path("spec.hostNetwork", "false"),
         "status.phase": _path("status.phase"),
-        "status.podIP": _pod_ip,
+        "status.podIP": _path("status.podIP"),
         "status.nominatedNodeName": _path("status.nominatedNodeName"),
     },
     "nodes": {"spec.unschedulable": _path("spec.unschedulable", "false")},
@@ -221,5 +219,11 @@ def parse_selectors(labels: str, fields: str, resource: Resource) -> Predicate |
     if by_label is None:
         return by_field
     if by_field is None:
-        return lambda obj: by_label(obj["metadata"].get("labels") or {})
-    return lambda obj: by_field(obj) and by_label(obj["metadata"].get("labels") or {})
+        return lambda obj: by_label(_labels_of(obj))
+    return lambda obj: by_field(obj) and by_label(_labels_of(obj))
+
+
+def _labels_of(obj: Object) -> Labels:
+    """The labels of an object; none when they are no map, as in one put straight into the store."""
+    labels = obj["metadata"].get("labels")
+    return labels if isinstance(labels, dict) else {}

@@ -138,6 +138,8 @@ async def test_leases_need_the_version_they_were_read_at(api: Api) -> None:
     taken = {**created, "spec": {**created["spec"], "holderIdentity": "b"}}
     assert (await api.put(f"{leases}/l", taken)).status == 200
     assert (await api.put(f"{leases}/l", taken)).status == 409
+    assert (await api.put(f"{leases}/absent", {"metadata": {"name": "absent", "uid": "1"}})).status == 409
+    assert (await api.put(f"{leases}/absent", {"metadata": {"name": "absent"}})).status == 201
     invalid = await api.post(leases, {"metadata": {"name": "m"}, "spec": {"leaseDurationSeconds": 0}})
     assert invalid.status == 422
 

@@ -43,6 +43,8 @@ class Rules:
     """metadata.generation counts the changes of everything but metadata and status."""
     unconditional_update: bool = True
     """An update may leave out metadata.resourceVersion."""
+    create_on_update: bool = False
+    """An update of an absent object creates it."""
 
 
 def _default_pod(pod: Object) -> None:
@@ -217,6 +219,12 @@ def _workload(default: Callable[[Object], None], **changes: Any) -> Rules:
 
 _PLAIN = Rules()
 _COUNTED = Rules(generation=True)
+_ROLE_BINDING = Rules(
+    default=_default_role_binding,
+    check=_check_role_binding,
+    check_update=_check_role_binding_update,
+    create_on_update=True,
+)
 _RULES: dict[str, Rules] = {
     "pods": Rules(
         default=_default_pod,
@@ -236,9 +244,10 @@ _RULES: dict[str, Rules] = {
         first_status=lambda _: {"loadBalancer": {}},
         carry_over=services.keep_addresses,
         check=services.check_service,
+        create_on_update=True,
         check_update=services.check_service_update,
     ),
-    "events": Rules(check=check_event),
+    "events": Rules(check=check_event, create_on_update=True),
     "podtemplates": Rules(default=_default_pod_template, generation=True),
     "replicationcontrollers": _workload(
         workloads.default_replication_controller,
@@ -269,7 +278,7 @@ _RULES: dict[str, Rules] = {
     "poddisruptionbudgets.policy": Rules(
         check=_check_budget, first_status=_first_budget_status, generation=True, unconditional_update=False
     ),
-    "leases.coordination.k8s.io": Rules(check=_check_lease, unconditional_update=False),
+    "leases.coordination.k8s.io": Rules(check=_check_lease, unconditional_update=False, create_on_update=True),
     "priorityclasses.scheduling.k8s.io": Rules(
         default=_default_priority_class,
         admit=_admit_priority_class,
@@ -284,14 +293,13 @@ _RULES: dict[str, Rules] = {
     "csidrivers.storage.k8s.io": Rules(default=_default_csi_driver, generation=True, unconditional_update=False),
     "csistoragecapacities.storage.k8s.io": Rules(unconditional_update=False),
     "volumeattachments.storage.k8s.io": Rules(first_status=_empty, unconditional_update=False),
-    "runtimeclasses.node.k8s.io": Rules(unconditional_update=False),
-    "roles.rbac.authorization.k8s.io": _PLAIN,
-    "rolebindings.rbac.authorization.k8s.io": Rules(
-        default=_default_role_binding, check=_check_role_binding, check_update=_check_role_binding_update
-    ),
-    "clusterrolebindings.rbac.authorization.k8s.io": Rules(
-        default=_default_role_binding, check=_check_role_binding, check_update=_check_role_binding_update
-    ),
+    "runtimeclasses.node.k8s.io": Rules(unconditional_update=False, create_on_update=True),
+    "roles.rbac.authorization.k8s.io": Rules(create_on_update=True),
+    "clusterroles.rbac.authorization.k8s.io": Rules(create_on_update=True),
+    "limitranges": Rules(create_on_update=True),
+    "endpoints": Rules(create_on_update=True),
+    "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
     "resourceclaims.resource.k8s.io": Rules(first_status=_empty),
     "resourceslices.resource.k8s.io": _COUNTED,
     "deviceclasses.resource.k8s.io": _COUNTED,

@@ -14,7 +14,6 @@ from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.http.answers import object_answer
 from kube_pyscheduler.devserver.http.negotiation import accepted
 from kube_pyscheduler.devserver.resources import (
-    ALL_VERBS,
     SUBRESOURCE_KINDS,
     SUBRESOURCE_VERBS,
     Resource,
@@ -158,12 +157,6 @@ def _version_rank(version: str) -> tuple[int, str]:
     return (2 if "alpha" in version else 1 if "beta" in version else 0, version)
 
 
-def _verbs(resource: Resource) -> list[str]:
-    if resource.plural == "namespaces" and not resource.group:
-        return [verb for verb in ALL_VERBS if verb != "deletecollection"]
-    return list(resource.verbs)
-
-
 def _subresources(resource: Resource) -> Iterator[tuple[str, tuple[str, str, str], Iterable[str]]]:
     own = (resource.group, resource.version, resource.kind)
     for name in resource.subresources:
@@ -177,7 +170,7 @@ def _entries(resource: Resource) -> Iterator[Object]:
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _verbs(resource),
+        "verbs": list(resource.verbs),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -208,7 +201,7 @@ def _aggregated_entry(resource: Resource) -> Object:
         "responseKind": _response_kind(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": _verbs(resource),
+        "verbs": list(resource.verbs),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)

@@ -95,8 +95,12 @@ class Writing:
             return self._change_scale(info, lambda _: body, options)
         obj = to_stored(info.resource, _placed(info, body))
         self._check_change(info, user, obj)
-        updated = self._registry.update(stored_as(info.resource), obj, subresource=info.subresource, options=options)
-        return self._answer(request, info, updated, options)
+        resource = stored_as(info.resource)
+        if info.subresource:
+            updated = self._registry.update(resource, obj, subresource=info.subresource, options=options)
+            return self._answer(request, info, updated, options)
+        updated, created = self._registry.put(resource, obj, options)
+        return self._answer(request, info, updated, options, 201 if created else 200)
 
     async def patch(self, request: web.Request, info: RequestInfo, user: User) -> web.Response:
         options = _write_options(request)

@@ -42,7 +42,7 @@ def _references(node: Any) -> set[str]:
 def build(swagger: dict[str, Any]) -> dict[str, Any]:
     """The definitions of the served kinds and everything they refer to, by name."""
     wanted = {(r.group, r.version, r.kind) for r in BUILTIN}
-    wanted |= {gvk for gvk in SUBRESOURCE_KINDS.values() if gvk[1]}
+    wanted |= set(SUBRESOURCE_KINDS.values())
     wanted |= {("", "v1", "DeleteOptions"), ("", "v1", "Status")}
     everything = swagger["definitions"]
     pending = [
