@@ -12,9 +12,10 @@ import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
+
+from kube_pyscheduler.kit.timestamps import rfc3339_micro
 
 JITTER_FACTOR: Final = 1.2
 """How much of a retry period a candidate may wait in addition."""
@@ -104,7 +105,7 @@ def decide(observed: Observed, identity: str, *, leading: bool, now: float) -> D
 
 def claim(previous: Record | None, identity: str, timing: Timing, wall: float) -> dict[str, Any]:
     """The spec to write in order to hold the lease; ``wall`` is in seconds since the epoch."""
-    now = micro_time(wall)
+    now = rfc3339_micro(wall)
     ours = previous is not None and previous.holder == identity
     transitions = 0 if previous is None else previous.transitions + (0 if ours else 1)
     return {
@@ -118,7 +119,7 @@ def claim(previous: Record | None, identity: str, timing: Timing, wall: float) -
 
 def release(previous: Record, wall: float) -> dict[str, Any]:
     """The spec that gives the lease back."""
-    now = micro_time(wall)
+    now = rfc3339_micro(wall)
     return {
         "holderIdentity": "",
         "leaseDurationSeconds": RELEASED_DURATION,
@@ -131,11 +132,6 @@ def release(previous: Record, wall: float) -> dict[str, Any]:
 def new_identity() -> str:
     """A name that no other process has: also a restarted process is another candidate."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
-
-
-def micro_time(wall: float) -> str:
-    """A MicroTime as on the wire."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _text(value: Any) -> str:

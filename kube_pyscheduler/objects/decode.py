@@ -108,8 +108,8 @@ def _drop(value: Any, message: str) -> bool:
 
 
 def _remove(root: Any, steps: list[str | int | None], got: type | None) -> bool:
-    """Remove what ``steps`` lead to. None stands for "some entry of this mapping": as the last step it drops the entries
-    of type ``got``, else (or where there are none) the mapping is dropped whole."""
+    """Remove what ``steps`` lead to. None stands for "some entry of this mapping": as the last step it drops the
+    entries of type ``got``, else (or where there are none) the mapping is dropped whole."""
     value: Any = root
     for position, step in enumerate(steps):
         last = position == len(steps) - 1

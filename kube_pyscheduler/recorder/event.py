@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
+
+from kube_pyscheduler.kit.timestamps import rfc3339_micro
 
 NOTE_LIMIT: Final = 1024
 """Bytes. Source: pkg/apis/core/validation/events.go, NoteLengthLimit."""
@@ -58,7 +59,7 @@ class Series:
     observed: float
 
     def wire(self) -> dict[str, Any]:
-        return {"count": self.count, "lastObservedTime": micro_time(self.observed)}
+        return {"count": self.count, "lastObservedTime": rfc3339_micro(self.observed)}
 
 
 def namespace_of(content: Content) -> str:
@@ -72,7 +73,7 @@ def event_object(content: Content, name: str, wall: float, series: Series | None
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace_of(content)},
-        "eventTime": micro_time(wall),
+        "eventTime": rfc3339_micro(wall),
         "reportingController": content.controller,
         "reportingInstance": content.instance,
         "action": content.action,
@@ -102,8 +103,3 @@ def cut(note: str) -> str:
     if len(encoded) <= NOTE_LIMIT:
         return note
     return encoded[: NOTE_LIMIT - len(_CUT)].decode(errors="ignore") + _CUT
-
-
-def micro_time(wall: float) -> str:
-    """A MicroTime as on the wire."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="microseconds")[:-6] + "Z"

@@ -52,7 +52,7 @@ class NotFound(APIError):
 
 
 class Conflict(APIError):
-    """409: stale version, wrong uid, or already bound."""
+    """409: stale version, wrong uid, or already bound. Also the 422 for a patch that names another uid."""
 
 
 class AlreadyExists(APIError):
@@ -90,6 +90,8 @@ def from_status(status: Any, *, code: int = 0, retry_after: float | None = None)
     message = _text(status.get("message"))
     if _is_gone(code, reason, message, status.get("details")):
         cls: type[APIError] = Gone
+    elif code == 422 and _is_about_another(status.get("details")):
+        cls = Conflict
     elif reason == "AlreadyExists":
         cls = AlreadyExists
     elif code >= 500:
@@ -108,6 +110,16 @@ def from_body(code: int, body: bytes, *, retry_after: float | None = None) -> AP
     return from_status(status, code=code, retry_after=retry_after)
 
 
+def _is_about_another(details: Any) -> bool:
+    """Whether the refusal is that a patch would change the object's uid: it was meant for another object."""
+    return any(cause.get("field") == "metadata.uid" for cause in _causes(details))
+
+
+def _causes(details: Any) -> list[dict[str, Any]]:
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
 def _is_gone(code: int, reason: str, message: str, details: Any) -> bool:
     """410, a compaction reported as an internal error, or a version from the server's future (its data were restored
     from a backup). Source: client-go/tools/cache/reflector.go, isExpiredError and isTooLargeResourceVersionError."""
@@ -115,13 +127,11 @@ def _is_gone(code: int, reason: str, message: str, details: Any) -> bool:
         return True
     if code < 500:
         return False
-    causes = details.get("causes") if isinstance(details, dict) else None
     texts = [message]
-    for cause in causes if isinstance(causes, list) else ():
-        if isinstance(cause, dict):
-            if cause.get("reason") == "ResourceVersionTooLarge":
-                return True
-            texts.append(_text(cause.get("message")))
+    for cause in _causes(details):
+        if cause.get("reason") == "ResourceVersionTooLarge":
+            return True
+        texts.append(_text(cause.get("message")))
     return any(_COMPACTED in text or _TOO_LARGE in text for text in texts)
 
 

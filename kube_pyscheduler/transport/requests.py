@@ -120,8 +120,7 @@ def bind_pod(namespace: str, name: str, uid: str, node: str) -> Request:
 
 
 def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, Any]) -> Request:
-    """Change what ``status`` names; its conditions are merged by type. Refused where the pod's uid is another one, with
-    422 by v1.36, because a patch cannot change a uid."""
+    """Change what ``status`` names; its conditions are merged by type. Conflict where the pod's uid is another one."""
     return Request(
         "PATCH",
         f"{_pod(namespace, name)}/status",

@@ -1,7 +1,8 @@
 import json
 from typing import Any
 
-from kube_pyscheduler.leader.election import Timing, micro_time
+from kube_pyscheduler.kit.timestamps import rfc3339_micro
+from kube_pyscheduler.leader.election import Timing
 from kube_pyscheduler.leader.elector import Elector
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.errors import AlreadyExists, Conflict, NotFound
@@ -34,7 +35,7 @@ async def test_a_lease_is_acquired_released_and_acquired_by_another(cluster: Clu
 async def test_a_stale_update_is_a_conflict(cluster: Cluster) -> None:
     await candidate(cluster, "a").acquire()
     lease = await lease_of(cluster)
-    lease["spec"]["renewTime"] = micro_time(1_800_000_000.0)
+    lease["spec"]["renewTime"] = rfc3339_micro(1_800_000_000.0)
     update = requests.update_lease(cluster.namespace, "lead", lease)
     await cluster.client.send(update)
     error = await refused(cluster.client.send(update))

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from kube_pyscheduler.kit.timestamps import rfc3339_micro
 from kube_pyscheduler.leader.election import (
     Decision,
     Observed,
@@ -10,7 +11,6 @@ from kube_pyscheduler.leader.election import (
     Timing,
     claim,
     decide,
-    micro_time,
     new_identity,
     release,
 )
@@ -88,7 +88,7 @@ def test_a_renewal_keeps_since_when_and_a_takeover_counts() -> None:
     renewed = claim(OURS, "me", TIMING, 0.0)
     assert (renewed["acquireTime"], renewed["leaseTransitions"]) == (OURS.acquire_time, 3)
     taken = claim(THEIRS, "me", TIMING, 0.0)
-    assert (taken["acquireTime"], taken["leaseTransitions"]) == (micro_time(0.0), 4)
+    assert (taken["acquireTime"], taken["leaseTransitions"]) == (rfc3339_micro(0.0), 4)
     assert claim(NOBODYS, "me", TIMING, 0.0)["leaseTransitions"] == 4
 
 
@@ -101,7 +101,7 @@ def test_bc61_a_released_lease_is_a_valid_one() -> None:
     assert released["holderIdentity"] == ""
     assert released["leaseDurationSeconds"] == 1
     assert released["leaseTransitions"] == 3
-    assert released["renewTime"] == released["acquireTime"] == micro_time(0.0)
+    assert released["renewTime"] == released["acquireTime"] == rfc3339_micro(0.0)
 
 
 @pytest.mark.parametrize(

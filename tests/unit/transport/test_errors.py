@@ -46,6 +46,13 @@ def test_bc53_every_form_of_a_version_that_is_not_known(status: dict[str, Any]) 
     assert type(errors.from_status(status)) is errors.Gone
 
 
+def test_a_patch_for_another_uid_is_a_conflict() -> None:
+    causes = [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]
+    error = errors.from_status({"code": 422, "reason": "Invalid", "details": {"causes": causes}})
+    assert type(error) is errors.Conflict
+    assert error.code == 422
+
+
 def test_an_ordinary_server_error_keeps_its_version() -> None:
     assert type(errors.from_status({"code": 500, "message": "etcdserver: request timed out"})) is errors.ServerError
 
