@@ -45,7 +45,9 @@ class WaitingPod(Protocol):
 class SchedulingHandle(Protocol):
     """For the scheduling cycle: no I/O, no waiting."""
 
-    nominator: Nominator
+    @property
+    def nominator(self) -> Nominator:
+        """The promises in force."""
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         """The held pod with this uid."""
@@ -66,6 +68,9 @@ class Preemptions(Protocol):
     def is_running(self, uid: str) -> bool:
         """Whether this pod's victims are still being told to go, so that it need not be tried."""
 
+    def is_evicting(self, uid: str) -> bool:
+        """Whether this pod is being told to go, or was, and is not yet gone."""
+
 
 class NoPreemptions:
     """Nothing is carried out."""
@@ -74,6 +79,9 @@ class NoPreemptions:
         return None
 
     def is_running(self, uid: str) -> bool:
+        return False
+
+    def is_evicting(self, uid: str) -> bool:
         return False
 
 

@@ -70,6 +70,10 @@ class Preemption:
         latest = self._pods.get(victim.key)
         return latest is not None and latest.uid == victim.uid and not latest.is_terminating
 
+    def is_evicting(self, uid: str) -> bool:
+        """Whether this pod is being deleted for another one, or was, and is not yet gone."""
+        return uid in self._evicted
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._evicted.discard(uid)

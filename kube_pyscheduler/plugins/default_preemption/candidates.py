@@ -50,8 +50,8 @@ def best(candidates: Sequence[Candidate]) -> list[Candidate]:
 class Shortlist:
     """Candidates in the order they are found, until there are enough.
 
-    There are enough when ``wanted`` were found and one of them violates no budget. Of those that violate one, no more
-    than ``wanted`` are kept.
+    There are enough when ``wanted`` were found and one of them violates no budget. Of either sort no more than
+    ``wanted`` are kept, so where none are wanted, none are found, and all nodes are tried.
 
     Source: DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go, with one worker.
     """
@@ -70,10 +70,9 @@ class Shortlist:
         for candidate in found:
             if self.is_complete:
                 return
-            if not candidate.violations:
-                self._harmless.append(candidate)
-            elif len(self._violating) < self._wanted:
-                self._violating.append(candidate)
+            kept = self._violating if candidate.violations else self._harmless
+            if len(kept) < self._wanted:
+                kept.append(candidate)
 
     def candidates(self) -> list[Candidate]:
         """Those that violate no budget first."""

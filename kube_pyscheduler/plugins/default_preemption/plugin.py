@@ -56,7 +56,7 @@ class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
         return result, Status(status.code, (f"preemption: {status.message}",)) if status.reasons else status
 
     def _preempt(self, ctx: CycleContext, pod: PodInfo, diagnosis: Diagnosis) -> tuple[PostFilterResult | None, Status]:
-        why_not = _ineligible(ctx, pod.pod, diagnosis)
+        why_not = self._ineligible(ctx, pod.pod, diagnosis)
         if why_not:
             return None, unschedulable(why_not)
         candidates, in_vain = self.find_candidates(ctx, pod, diagnosis)
@@ -70,6 +70,25 @@ class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
         chosen = equals[ctx.rng.randrange(len(equals)) if len(equals) > 1 else 0]
         return PostFilterResult(chosen.node, tuple(victim.pod for victim in chosen.victims)), SUCCESS
 
+    def _ineligible(self, ctx: CycleContext, pod: Pod, diagnosis: Diagnosis) -> str:
+        """Why the pod may not preempt others now, or "".
+
+        Victims that were told to go count at once, not when the watch says so.
+
+        Source: PodEligibleToPreemptOthers.
+        """
+        if pod.spec.preemption_policy == "Never":
+            return "not eligible due to preemptionPolicy=Never."
+        promised = ctx.handle.nominator.promised(pod)
+        row = ctx.table.row_of.get(promised) if promised else None
+        if row is None or diagnosis.status_of(row).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        for info in ctx.table.pods[row].values():
+            leaves = self.preemptions.is_evicting(info.uid) or _is_being_preempted(info.pod)
+            if leaves and info.pod.priority < pod.priority:
+                return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
     def find_candidates(
         self, ctx: CycleContext, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[list[Candidate], Refusals]:
@@ -82,7 +101,7 @@ class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
         wanted = self._wanted(len(rows))
         shortlist = Shortlist(wanted)
         dry_run = DryRun(ctx, pod, self._current_budgets(ctx.listers))
-        begin, size = 0, wanted
+        begin, size = 0, max(wanted, 1)
         while begin < len(rows) and not shortlist.is_complete:
             shortlist.take(dry_run.try_rows(rows[begin : begin + size]))
             begin += size
@@ -101,19 +120,6 @@ class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
             budgets = Budgets(lister)
             self._budgets = (lister, lister.generation, budgets)
         return budgets
-
-
-def _ineligible(ctx: CycleContext, pod: Pod, diagnosis: Diagnosis) -> str:
-    """Why the pod may not preempt others now, or "". Source: PodEligibleToPreemptOthers."""
-    if pod.spec.preemption_policy == "Never":
-        return "not eligible due to preemptionPolicy=Never."
-    promised = ctx.handle.nominator.promised(pod)
-    row = ctx.table.row_of.get(promised) if promised else None
-    if row is None or diagnosis.status_of(row).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-        return ""
-    if any(info.pod.priority < pod.priority and _is_being_preempted(info.pod) for info in ctx.table.pods[row].values()):
-        return "not eligible due to a terminating pod on the nominated node."
-    return ""
 
 
 def _is_being_preempted(pod: Pod) -> bool:

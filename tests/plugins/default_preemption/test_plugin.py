@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,7 +158,15 @@ def test_the_message_counts_nodes_by_what_they_answered() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "percentage", "absolute", "wanted"),
-    [(5, 10, 100, 5), (2000, 10, 100, 200), (1999, 10, 100, 199), (600, 10, 100, 100), (50, 0, 1, 1), (50, 100, 0, 50)],
+    [
+        (5, 10, 100, 5),
+        (2000, 10, 100, 200),
+        (1999, 10, 100, 199),
+        (600, 10, 100, 100),
+        (50, 0, 1, 1),
+        (50, 100, 0, 50),
+        (9, 10, 0, 0),
+    ],
 )
 def test_enough_candidates(nodes: int, percentage: int, absolute: int, wanted: int) -> None:
     plugin = DefaultPreemption(DefaultPreemptionArgs(percentage, absolute))
@@ -184,6 +191,16 @@ def test_the_search_goes_on_behind_nodes_that_were_tried_in_vain() -> None:
     cluster = Cluster([make_node(f"n{number}") for number in range(12)], pods, config)
     for seed in range(12):
         assert preempt(cluster, make_pod(priority=5, requests=WHOLE), seed) == ("n11", {"p11"})
+
+
+def test_where_no_candidate_is_wanted_none_is_found() -> None:
+    """A share of a few nodes may be none, as upstream."""
+    args = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 0}
+    config = {"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}
+    cluster = Cluster([make_node("n0")], [make_pod("p", node="n0", requests=WHOLE)], config)
+    pod = make_pod(priority=5, requests=WHOLE)
+    assert preempt(cluster, pod) == ("", set())
+    assert preemption_message(cluster, pod) == "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 
 
 def test_preemption_may_be_disabled() -> None:
@@ -394,31 +411,57 @@ def test_a_shortlist_is_complete_with_one_that_breaks_no_budget() -> None:
 # The queue
 
 
+class Evicting:
+    """Preemptions under way for the pod busy, whose victim is p0."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+
+    def attempted(self) -> None:
+        self.attempts += 1
+
+    def is_running(self, uid: str) -> bool:
+        return uid == "uid-default-busy"
+
+    def is_evicting(self, uid: str) -> bool:
+        return uid == "uid-default-p0"
+
+
+def evicting(cluster: Cluster) -> Evicting:
+    preemptions = Evicting()
+    for plugin in cluster.profile.post_filter:
+        if isinstance(plugin, DefaultPreemption):
+            plugin.preemptions = preemptions
+    return preemptions
+
+
 def test_the_preemptor_is_kept_out_while_its_victims_are_told_to_go() -> None:
-    class Running:
-        attempts = 0
-
-        def attempted(self) -> None:
-            self.attempts += 1
-
-        def is_running(self, uid: str) -> bool:
-            return uid == "uid-default-busy"
-
     plugin = DefaultPreemption()
     assert plugin.pre_enqueue(make_pod("busy")) is None
-    plugin.preemptions = running = Running()
+    plugin.preemptions = Evicting()
     status = plugin.pre_enqueue(make_pod("busy"))
     assert status is not None
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("waiting for the preemption for this pod to be finished",)
     assert plugin.pre_enqueue(make_pod("idle")) is None
+
+
+def test_victims_that_were_told_to_go_are_waited_for_before_the_watch_shows_it() -> None:
+    cluster = full_cluster(0, 0)
+    pod = make_pod("high", priority=5, requests=WHOLE)
+    cluster.nominate(pod, "n0")
+    evicting(cluster)
+    assert preempt(cluster, pod) == (None, set())
+    cluster.nominate(pod, "n1")
+    assert preempt(cluster, pod)[0] is not None
+
+
+def test_attempts_are_counted_whatever_comes_of_them() -> None:
     cluster = full_cluster(0, 9)
-    for each in cluster.profile.post_filter:
-        if isinstance(each, DefaultPreemption):
-            each.preemptions = running
+    preemptions = evicting(cluster)
     for priority in (1, 0):
-        cluster.schedule(make_pod(priority=priority, requests=WHOLE), random.Random(0).randrange(9))
-    assert running.attempts == 2
+        cluster.schedule(make_pod(priority=priority, requests=WHOLE))
+    assert preemptions.attempts == 2
 
 
 def test_the_end_of_a_pod_opens_its_gate_and_wakes_nobody() -> None:
