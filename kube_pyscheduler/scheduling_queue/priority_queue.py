@@ -185,7 +185,7 @@ class PriorityQueue:
         """What an attempt decided about the promise to this pod: a node, "" to take it back, None for what the status
         says."""
         if node is None:
-            node = self.nominator.node_of(info.uid) or info.pod.status.nominated_node_name
+            node = self.nominator.promised(info.pod)
         given_up = self.nominator.nominate(info, node)
         if given_up:
             self._promise_given_up(info.pod, given_up, now, spare=info.uid)

@@ -1,0 +1,197 @@
+"""Public cases about preemption, with the default profile: from watch events to evictions and bindings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube_pyscheduler.config.load import load_profile
+from kube_pyscheduler.framework.profile import build_profile
+from kube_pyscheduler.objects import kinds
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.plugins import IN_TREE
+from kube_pyscheduler.scheduling_queue.queued_pod import Place
+from tests.builders import make_pod
+from tests.unit.scheduler.world import World
+
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+
+
+def pod(name: str, cpu: str, priority: int = 0, *, node: str = "", **more: Any) -> Pod:
+    metadata = {"resourceVersion": "1"}
+    return make_pod(name, node=node, priority=priority, requests={"cpu": cpu}, metadata=metadata, **more)
+
+
+class PreemptingWorld(World):
+    """The default profile. Evicted pods stay as they are until the watch says otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(build_profile(load_profile({}), IN_TREE))
+
+    def show_eviction(self, name: str) -> Pod:
+        """The watch shows that the pod terminates because of preemption."""
+        old = next(other for other in self.pods if other.name == name)
+        document = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+        }
+        status = msgspec.json.decode(msgspec.json.encode({"conditions": [document]}), type=type(old.status))
+        meta = msgspec.structs.replace(old.metadata, deletion_timestamp="2026-01-01T00:00:30Z", resource_version="2")
+        changed = msgspec.structs.replace(old.status, conditions=status.conditions)
+        return self.apply(msgspec.structs.replace(old, metadata=meta, status=changed))
+
+    def promised(self, waiting: Pod) -> str:
+        return self.scheduler.queue.nominator.node_of(waiting.uid)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[PreemptingWorld]:
+    made = PreemptingWorld()
+    yield made
+    await made.scheduler.abort()
+
+
+async def test_bc_16_the_preemptor_is_bound_once_its_victim_is_gone(world: PreemptingWorld) -> None:
+    world.node()
+    victim = world.apply(pod("v", "4", node="n1"))
+    other = world.apply(pod("other", "0", node="n1"))
+    high = world.apply(pod("high", "4", 100))
+    await world.settle()
+    assert world.evictions.names == ["v"]
+    # Something wakes the preemptor after the eviction, and before the watch tells of it; now there is a better victim.
+    world.node("n2")
+    world.apply(pod("w", "4", -1, node="n2"))
+    world.delete(other)
+    await world.after(5.0)
+    assert world.queued(high).attempts == 2
+    assert world.evictions.names == ["v"]
+    assert world.promised(high) == "n1"
+    world.delete(victim)
+    await world.after(10.0)
+    assert world.bound == {"high": "n1"}
+    assert world.evictions.names == ["v"]
+
+
+async def test_bc_17_unrelated_deletions_do_not_evict_again(world: PreemptingWorld) -> None:
+    world.node()
+    world.node("n2")
+    for name in ("n1", "n2"):
+        for number in range(2):
+            world.apply(pod(f"{name}-v{number}", "2", node=name))
+    others = [world.apply(pod(f"other{number}", "0", node="n2")) for number in range(50)]
+    world.evictions.released.clear()
+    high = world.apply(pod("high", "4", 100))
+    await world.settle()
+    for other in others:
+        world.delete(other)
+        await world.after(0.1)
+    assert world.queued(high).attempts == 1
+    world.evictions.released.set()
+    await world.settle()
+    node = world.promised(high)
+    assert sorted(world.evictions.names) == [f"{node}-v0", f"{node}-v1"]
+
+
+async def test_bc_22_a_useless_promise_is_taken_back(world: PreemptingWorld) -> None:
+    world.node()
+    p0 = world.apply(pod("p0", "2", node="n1"))
+    p1 = world.apply(pod("p1", "3", 50))
+    await world.settle()
+    assert world.promised(p1) == "n1"
+    world.show_eviction("p0")
+    world.apply(pod("p2", "1500m", 100))
+    p3 = world.apply(pod("p3", "1", 10))
+    await world.settle()
+    assert world.bound == {"p2": "n1"}
+    assert world.queued(p3).place is Place.UNSCHEDULABLE
+    world.delete(p0)
+    await world.after(10.0)
+    await world.after(10.0)
+    assert world.promised(p1) == ""
+    assert world.bound == {"p2": "n1", "p3": "n1"}
+
+
+async def test_bc_23_another_node_when_the_promised_one_is_lost(world: PreemptingWorld) -> None:
+    world.node("a")
+    world.node("b")
+    world.apply(pod("low", "4", node="a"))
+    world.apply(pod("mid", "4", 50, node="b"))
+    high = world.apply(pod("high", "4", 100))
+    await world.settle()
+    assert world.promised(high) == "a"
+    world.show_eviction("low")
+    world.node("a", taints=[UNREACHABLE])
+    world.node("b", labels={"woken": "yes"}, allocatable={"cpu": "4500m"})
+    await world.after(10.0)
+    assert world.promised(high) == "b"
+    assert world.evictions.names == ["low", "mid"]
+
+
+async def test_bc_25_a_promise_counts_before_the_watch_knows_of_it(world: PreemptingWorld) -> None:
+    world.node()
+    victim = world.apply(pod("victim", "4", node="n1"))
+    first = world.apply(pod("first", "2", 10))
+    await world.settle()
+    assert world.promised(first) == "n1"
+    assert world.pods.by_key[first.key].status.nominated_node_name == ""
+    world.delete(victim)
+    world.apply(pod("second", "3", 10))
+    await world.after(5.0)
+    assert world.bound == {"first": "n1"}
+
+
+async def test_bc_26_replacements_wait_while_the_node_is_emptied(world: PreemptingWorld) -> None:
+    world.node()
+    replicas = [world.apply(pod(f"r{number}", "400m", node="n1")) for number in range(10)]
+    high = world.apply(pod("high", "4", 100))
+    await world.settle()
+    for replica in replicas:
+        world.show_eviction(replica.name)
+    for number, replica in enumerate(replicas):
+        assert world.promised(high) == "n1"
+        world.delete(replica)
+        world.apply(pod(f"s{number}", "400m"))
+        await world.after(3.0)
+    assert world.bound == {"high": "n1"}
+    assert sorted(world.evictions.names) == sorted(replica.name for replica in replicas)
+
+
+async def test_bc_76_a_claim_for_one_pod_is_taken_over(world: PreemptingWorld) -> None:
+    for name in ("n1", "n2"):
+        world.node(name)
+    claim = {
+        "metadata": {"name": "single", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "disk"},
+        "status": {"phase": "Bound"},
+    }
+    volume = {
+        "metadata": {"name": "disk"},
+        "spec": {
+            "accessModes": ["ReadWriteOncePod"],
+            "claimRef": {"namespace": "default", "name": "single"},
+            "csi": {"driver": "csi.example.com", "volumeHandle": "disk"},
+        },
+        "status": {"phase": "Bound"},
+    }
+    for kind, document in ((kinds.PERSISTENT_VOLUME, volume), (kinds.PERSISTENT_VOLUME_CLAIM, claim)):
+        annotations = {"pv.kubernetes.io/bind-completed": "yes"}
+        document["metadata"] = {**document["metadata"], "annotations": annotations}
+        world.scheduler.handle(kind.name, None, kind.decoder.decode(msgspec.json.encode(document)))
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "single"}}]
+    holder = world.apply(pod("a", "1", node="n1", volumes=volumes))
+    low = world.apply(pod("b", "1", volumes=volumes))
+    high = world.apply(pod("c", "1", 100, volumes=volumes))
+    await world.settle()
+    assert world.evictions.names == ["a"]
+    assert world.promised(high) == "n1"
+    world.delete(holder)
+    await world.after(10.0)
+    assert world.bound == {"c": "n1"}
+    world.confirm("c")
+    await world.after(10.0)
+    assert world.bound == {"c": "n1"}
+    assert world.queued(low).place is Place.UNSCHEDULABLE
