@@ -48,4 +48,5 @@ def demo(keep: bool, folder: Path, timeout: float) -> None:
 
 
 def _as_interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    """SIGTERM ends the demo as Ctrl-C does: in order."""
+    signal.raise_signal(signal.SIGINT)

@@ -66,8 +66,12 @@ class Child:
         try:
             await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
         except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+            pass
+        finally:
+            # Also when we are interrupted a second time.
+            if self._process.returncode is None:
+                self._process.kill()
+        await self._process.wait()
 
 
 class Children:
