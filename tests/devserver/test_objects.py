@@ -245,6 +245,13 @@ async def test_invalid_objects_are_refused_with_a_cause_for_each_field(api: Api)
     assert nameless.status == 422
 
 
+async def test_secrets_take_plain_text(api: Api) -> None:
+    body = {"metadata": {"name": "s"}, "data": {"a": "MQ=="}, "stringData": {"b": "2"}}
+    created = await api.created("/api/v1/namespaces/default/secrets", body)
+    assert (created["data"], created["type"]) == ({"a": "MQ==", "b": "Mg=="}, "Opaque")
+    assert "stringData" not in created
+
+
 async def test_selectors_of_workloads_cannot_change(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": make_pod()["spec"]}

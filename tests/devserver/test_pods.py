@@ -100,6 +100,7 @@ async def test_priority_comes_from_the_class(api: Api) -> None:
     assert (await api.patch(f"{CLASSES}/high", {"value": 101})).status == 422
     too_high = await api.post(CLASSES, {"metadata": {"name": "higher"}, "value": 1_000_000_001})
     assert too_high.status == 422
+    assert (await api.post(CLASSES, {"metadata": {"name": "system-mine"}, "value": 1})).status == 422
 
 
 async def test_label_keys_become_part_of_the_selectors(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from kube_pyscheduler.devserver.admission import pod_validation, services, storage, workloads
 from kube_pyscheduler.devserver.admission.events import check_event
 from kube_pyscheduler.devserver.admission.metadata import check_labels
-from kube_pyscheduler.devserver.admission.pod_admission import admit_pod, default_tolerations
+from kube_pyscheduler.devserver.admission.pod_admission import SYSTEM_PRIORITIES, admit_pod, default_tolerations
 from kube_pyscheduler.devserver.admission.pod_affinity_validation import check_selector
 from kube_pyscheduler.devserver.admission.pod_defaults import default_pod_spec, default_template_spec, qos_class
 from kube_pyscheduler.devserver.admission.pod_updates import check_pod_update
@@ -112,6 +113,9 @@ def _default_namespace(obj: Object) -> None:
 
 def _default_secret(obj: Object) -> None:
     obj.setdefault("type", "Opaque")
+    if given := obj.pop("stringData", None):
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in given.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
 
 
 def _default_priority_class(obj: Object) -> None:
@@ -124,7 +128,11 @@ MAX_USER_PRIORITY = 1_000_000_000
 
 def _check_priority_class(obj: Object, problems: Problems) -> None:
     name = obj["metadata"]["name"]
-    if obj.get("value", 0) > MAX_USER_PRIORITY and not name.startswith("system-"):
+    if name.startswith("system-"):
+        if SYSTEM_PRIORITIES.get(name) != obj.get("value"):
+            why = "priority class names with 'system-' prefix are reserved for system use only"
+            problems.forbidden("metadata.name", f"{why}. error: {name} is not a known system priority class")
+    elif obj.get("value", 0) > MAX_USER_PRIORITY:
         problems.forbidden("value", f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}")
     problems.one_of("preemptionPolicy", obj.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"))
 
@@ -186,6 +194,10 @@ def _check_role_binding(obj: Object, problems: Problems) -> None:
 def _check_role_binding_update(new: Object, old: Object, problems: Problems) -> None:
     if new["roleRef"] != old["roleRef"]:
         problems.invalid("roleRef", new["roleRef"], "cannot change roleRef")
+
+
+def _check_fixed_spec(new: Object, old: Object, problems: Problems) -> None:
+    problems.immutable("spec", new.get("spec"), old.get("spec"))
 
 
 def _default_csi_driver(obj: Object) -> None:
@@ -300,7 +312,8 @@ _RULES: dict[str, Rules] = {
     "endpoints": Rules(create_on_update=True),
     "rolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _ROLE_BINDING,
-    "resourceclaims.resource.k8s.io": Rules(first_status=_empty),
+    "resourceclaims.resource.k8s.io": Rules(first_status=_empty, check_update=_check_fixed_spec),
+    "resourceclaimtemplates.resource.k8s.io": Rules(check_update=_check_fixed_spec),
     "resourceslices.resource.k8s.io": _COUNTED,
     "deviceclasses.resource.k8s.io": _COUNTED,
     "endpointslices.discovery.k8s.io": _COUNTED,

@@ -42,9 +42,21 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 _STATUS_ANSWERS = frozenset(
-    {"configmaps", "endpoints", "events", "limitranges", "nodes", "replicationcontrollers", "secrets"}
+    {
+        "configmaps",
+        "csistoragecapacities",
+        "endpoints",
+        "events",
+        "limitranges",
+        "nodes",
+        "replicationcontrollers",
+        "secrets",
+    }
 )
-"""Core kinds whose deletion is answered with a Status; most others of the core group answer with the object."""
+"""Kinds whose deletion is answered with a Status though others of their group answer with the object.
+
+Source: ReturnDeletedObject in pkg/registry.
+"""
 _OBJECT_GROUPS = frozenset({"", "resource.k8s.io", "storage.k8s.io"})
 
 
