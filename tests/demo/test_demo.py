@@ -62,6 +62,10 @@ async def read_until(process: asyncio.subprocess.Process, words: str) -> str:
     raise AssertionError(f"the demo ended without saying {words!r}")
 
 
+def files_of(temporary: Path) -> list[Path]:
+    return list(temporary.iterdir())
+
+
 def children_of(temporary: Path) -> list[int]:
     """Processes that were told of a file below the folder: the API server and the daemon."""
     found = []
@@ -84,7 +88,7 @@ async def test_it_ends_by_itself_with_a_readable_summary(temporary: Path) -> Non
         assert words in output, words
     assert output.count("apart") == 3
     assert children_of(temporary) == []
-    assert list(temporary.iterdir()) == []
+    assert files_of(temporary) == []
 
 
 async def test_it_stays_up_for_kubectl_until_ctrl_c(temporary: Path) -> None:
