@@ -5,6 +5,7 @@ Source of the order and of all texts: pkg/scheduler/schedule_one.go and framewor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -152,6 +153,8 @@ class Cycle:
             feasible = self._beside_guests(self._guests, feasible)
         if filters.may_fail:
             self._raise_failures()
+        for run in filters.fresh:
+            feasible = self._without(run.kernel.last_resort, feasible)
         self.feasible = feasible
         return int(np.count_nonzero(feasible))
 
@@ -167,6 +170,17 @@ class Cycle:
         feasible = feasible.copy()
         feasible[refused] = False
         return feasible
+
+    def _without(self, last_resort: Sequence[int], feasible: Mask) -> Mask:
+        """``feasible`` without these rows, unless no other one is."""
+        if not last_resort:
+            return feasible
+        others = feasible.copy()
+        others[list(last_resort)] = False
+        if not others.any():
+            return feasible
+        self._narrowed = True
+        return others
 
     def try_promised(self, row: int) -> bool:
         """Whether the node that was promised to the pod passes all filters. It is asked before the others, even

@@ -6,6 +6,8 @@ decisions are answers about rows, repaired before they are used.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kube_pyscheduler.columns.node_table import NodeTable
@@ -38,6 +40,12 @@ class Engine:
         self._observer = observer or Unobserved()
         self._nominated = NominatedPods(table, handle.nominator)
         self._compilers: dict[Profile, Compiler] = {}
+
+    def prepare(self, profiles: Iterable[Profile]) -> None:
+        """Let the plugins that look at nodes build what takes long, so that no attempt has to."""
+        for profile in profiles:
+            for plugin in dict.fromkeys((*profile.filter, *(plugin for plugin, _weight in profile.score))):
+                plugin.prepare(self._context(AlwaysFirst()))
 
     def cycle(self, profile: Profile, pod: PodInfo, rng: Rng | None = None) -> tuple[Cycle, int]:
         """The steps of one attempt, not yet taken, and how many rows were judged to prepare them. Without ``rng``

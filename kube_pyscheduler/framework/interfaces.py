@@ -61,6 +61,10 @@ class Plugin(ABC):
         """Cluster events that may help a pod this plugin refused; none means that any event may."""
         return ()
 
+    def prepare(self, ctx: CycleContext) -> None:
+        """Called before the first attempt, with everything in the cluster known: the time to build what takes long."""
+        return
+
 
 class Refilter(Protocol):
     """All filters of an attempt, asked again about some rows with other pods on them.
@@ -128,6 +132,9 @@ class FilterKernel(ABC):
 
     may_fail: bool = False
     """Whether a refusal may be an error, which fails the whole attempt."""
+
+    last_resort: Sequence[int] = ()
+    """Rows to be taken only where no other row fits."""
 
     statuses: tuple[Status, ...] = ()
     """The refusal that code ``i + 1`` stands for. Kernels with other rules override ``explain``."""

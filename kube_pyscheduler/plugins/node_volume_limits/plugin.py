@@ -30,6 +30,10 @@ class NodeVolumeLimits(PreFilter, NodeFilter):
 
     name = "NodeVolumeLimits"
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(AttachedVolumes).sync(ctx.listers)
+        ctx.table.attached(CSINodeColumn).sync(ctx.listers.csi_nodes)
+
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
         return None if pod.derived(may_count) else SKIP
 

@@ -87,6 +87,8 @@ class VolumeBindingKernel(FilterKernel):
         self._open = sorted(unchosen, key=size_of)
         self._meant: list[PersistentVolume] = []
         """Volumes meant for one of the claims; the number of the i-th is −1−i."""
+        self._matches_of_all: list[Match] | None = None
+        """What the last look at all rows found."""
         self._bound = [_bound_volume(listers, claim) for claim in claims.bound]
         self._errors = [bound.problem for bound in self._bound if bound is not None and bound.problem]
         self.may_fail = bool(self._errors)
@@ -103,14 +105,12 @@ class VolumeBindingKernel(FilterKernel):
 
     def decide(self, row: int) -> PodVolumes:
         """What is to be done if the pod goes to a row that it fits."""
-        rows = np.array([row], dtype=np.int64)
-        matches = self._matches(rows)
-        bindings = [
-            Binding(self._volume(match.pool, int(match.numbers[0])), match.claim)
-            for match in matches
-            if match.numbers[0] != NONE
-        ]
-        unmatched = [match.claim for match in matches if match.numbers[0] == NONE]
+        matches, place = self._matches_of_all, row
+        if matches is None:
+            matches, place = self._matches(np.array([row], dtype=np.int64)), 0
+        found = [(match, int(match.numbers[place])) for match in matches]
+        bindings = [Binding(self._volume(match.pool, number), match.claim) for match, number in found if number != NONE]
+        unmatched = [match.claim for match, number in found if number == NONE]
         return PodVolumes(tuple(bindings), (*self._chosen, *unmatched))
 
     def _status(self, code: int) -> Status:
@@ -157,7 +157,10 @@ class VolumeBindingKernel(FilterKernel):
         elsewhere = self._elsewhere(rows)
         everywhere = np.ones(len(elsewhere), dtype=np.bool_)
         needs = [(claim, everywhere) for claim in self._chosen]
-        needs += [(match.claim, match.numbers == NONE) for match in self._matches(rows)]
+        matches = self._matches(rows)
+        if isinstance(rows, slice):
+            self._matches_of_all = matches
+        needs += [(match.claim, match.numbers == NONE) for match in matches]
         codes = np.zeros(len(elsewhere), dtype=np.uint8)
         for claim, needed in needs:
             here = needed & (codes == 0)

@@ -25,6 +25,7 @@ from kube_pyscheduler.plugins.volume_binding.assuming import Assumed, assume, re
 from kube_pyscheduler.plugins.volume_binding.binding import BindingFailed, bind
 from kube_pyscheduler.plugins.volume_binding.claims import PodClaims, claims_of
 from kube_pyscheduler.plugins.volume_binding.events import EVENTS
+from kube_pyscheduler.plugins.volume_binding.failures import ProvisioningFailures
 from kube_pyscheduler.plugins.volume_binding.index import VolumeIndex
 from kube_pyscheduler.plugins.volume_binding.kernel import VolumeBindingKernel
 
@@ -42,10 +43,16 @@ STATE: StateKey[BindingState] = StateKey("VolumeBinding")
 
 
 class VolumeBinding(PreFilter, NodeFilter, Reserve, PreBind):
+    """Unlike upstream, a node where a claim's volume could not be provisioned is avoided while there are others."""
+
     name = "VolumeBinding"
 
     def __init__(self, args: VolumeBindingArgs | None = None) -> None:
         self._timeout = float((args or VolumeBindingArgs()).bind_timeout_seconds)
+        self._failures = ProvisioningFailures()
+
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(VolumeIndex).sync(ctx.listers)
 
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
         uses = pod.derived(claim_uses)
@@ -64,6 +71,8 @@ class VolumeBinding(PreFilter, NodeFilter, Reserve, PreBind):
         index = ctx.table.attached(VolumeIndex)
         index.sync(ctx.listers)
         state.kernel = VolumeBindingKernel(index, ctx.listers, state.claims)
+        failed = self._failures.nodes(state.claims.delayed)
+        state.kernel.last_resort = [ctx.table.row_of[node] for node in failed if node in ctx.table.row_of]
         return state.kernel
 
     def reserve(self, ctx: CycleContext, pod: PodInfo, node: str) -> Status | None:
@@ -92,7 +101,10 @@ class VolumeBinding(PreFilter, NodeFilter, Reserve, PreBind):
         try:
             await bind(handle, known.assumed, node, self._timeout)
         except BindingFailed as failed:
+            if failed.claim is not None:
+                self._failures.note(failed.claim, node)
             return error(str(failed))
+        self._failures.forget(known.assumed.provisions)
         return None
 
     def events(self) -> Sequence[EventRegistration]:

@@ -85,22 +85,19 @@ class LabelPlaces:
         """For each value of the label, the first ``depth`` of the ``positions`` (ascending, with their affinities) that
         go with it: ``depth`` lookup tables of positions, NONE where there are fewer. The last cell is for "absent"."""
         first, count, values = self._columns()
-        counts = count[affinities]
-        # Each position once for every value of its affinity.
-        repeated = np.repeat(positions, counts)
-        offsets = np.arange(len(repeated), dtype=np.int32) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = values[np.repeat(first[affinities], counts) + offsets]
-        order = np.argsort(found, kind="stable")
-        found, repeated = found[order], repeated[order]
-        size = len(self.column.vocabulary)
-        starts = np.searchsorted(found, np.arange(size + 1))
+        found, left = values[first[affinities]], positions
+        if len(values) > len(self._first):
+            # Each position once for every value of its affinity.
+            counts = count[affinities]
+            starts = np.repeat(first[affinities] - (np.cumsum(counts) - counts), counts)
+            found, left = values[starts + np.arange(len(starts))], np.repeat(positions, counts)
         tables = []
-        for level in range(depth):
-            table = np.full(size + 1, NONE, dtype=np.int32)
-            places = starts[:-1] + level
-            inside = places < starts[1:]
-            table[:-1][inside] = repeated[places[inside]]
+        for _ in range(depth):
+            table = np.full(len(self.column.vocabulary) + 1, NONE, dtype=np.int32)
+            np.minimum.at(table, found, left)
             tables.append(table)
+            others = left != table[found]
+            found, left = found[others], left[others]
         return tables
 
     def _columns(self) -> tuple[Ids, Ids, Ids]:
@@ -215,13 +212,13 @@ class VolumePool:
         count = len(self._table.alive[rows])
         affinities, labels = self._affinity[positions], self._label[positions]
         found: list[Ids] = []
-        for affinity in np.unique(affinities[labels == ABSENT]).tolist():
+        for affinity in _distinct(affinities[labels == ABSENT]):
             selector = self._affinities.values[affinity]
             reach = None if selector is None else self._matchers.mask(selector, rows)
             for position in positions[affinities == affinity][:depth].tolist():
                 everywhere = np.full(count, position, dtype=np.int32)
                 found.append(everywhere if reach is None else np.where(reach, everywhere, NONE))
-        for label in np.unique(labels[labels != ABSENT]).tolist():
+        for label in _distinct(labels[labels != ABSENT]):
             places, here = self._places[label], labels == label
             ids = places.column.ids[rows]
             found += [table[ids] for table in places.smallest(positions[here], affinities[here], depth)]
@@ -253,6 +250,10 @@ class VolumePool:
             self._places.append(LabelPlaces(self._table.label_column(key)))
         self._places[label].add(number, values)
         return label
+
+
+def _distinct(numbers: Ids) -> list[int]:
+    return np.flatnonzero(np.bincount(numbers)).tolist()
 
 
 def _is_kind(kind: Kind, spec: VolumeClaimSpec) -> bool:

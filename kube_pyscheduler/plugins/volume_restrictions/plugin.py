@@ -88,6 +88,9 @@ class VolumeRestrictionsKernel(FilterKernel):
 class VolumeRestrictions(PreFilter, NodeFilter):
     name = "VolumeRestrictions"
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(VolumeUse.over)
+
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
         uses = pod.derived(uses_of)
         exclusive = set()
