@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ipaddress
 import os
 import ssl
 import urllib.request
@@ -173,9 +174,12 @@ def _authorization(keys: dict[str, str]) -> str:
 
 
 def _proxy(server: str, configured: str | None) -> str:
-    """The proxy for ``server``: the configured one, else the environment's unless that excludes the server."""
+    """The proxy for ``server``: the configured one, else the environment's unless that excludes the server or the
+    server is on this machine. Source: useProxy in golang.org/x/net/http/httpproxy/proxy.go."""
     if configured is None:
         parts = urlsplit(server)
+        if _is_here(parts.hostname or ""):
+            return ""
         proxies = urllib.request.getproxies()
         configured = proxies.get(parts.scheme) or proxies.get("all") or ""
         if configured and parts.hostname and urllib.request.proxy_bypass(parts.netloc):
@@ -183,6 +187,13 @@ def _proxy(server: str, configured: str | None) -> str:
     if configured and urlsplit(configured).scheme not in ("http", "https"):
         raise CredentialsError(f"a proxy must be http:// or https://, not {configured}")
     return configured
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _digest(*files: str | None) -> str:

@@ -115,6 +115,15 @@ def test_the_environments_proxy_and_its_exceptions(
         load(Source(kubeconfig({"token": "abc"}, **{"proxy-url": "socks5://own:1"})))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_this_machine_is_not_reached_through_the_environments_proxy(
+    kubeconfig: Callable[..., str], monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    path = kubeconfig({"token": "abc"}, f"https://{host}:6443")
+    assert load(Source(path)).proxy == ""
+
+
 def test_a_plugins_token(kubeconfig: Callable[..., str], tmp_path: Path) -> None:
     access = load(Source(kubeconfig(_plugin(tmp_path, {"token": "t"}))))
     assert (access.authorization, access.plugin, access.expires) == ("Bearer t", True, None)
