@@ -23,7 +23,7 @@ from kube_pyscheduler.devserver.patching.apply import apply, track_update
 from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource, ResourceTable
 from kube_pyscheduler.devserver.schema.normalise import read_object
-from kube_pyscheduler.devserver.schema.types import ANY_TYPE, STRUCT, Type, type_of
+from kube_pyscheduler.devserver.schema.types import ANY_TYPE, STRUCT, Type, builtin_type, type_of
 from kube_pyscheduler.devserver.store import Object, Store, copy_object
 from kube_pyscheduler.devserver.times import timestamp
 from kube_pyscheduler.kit.clock import Clock, RealClock
@@ -148,7 +148,9 @@ class Registry:
         if current is None:
             raise errors.not_found(resource.key, name)
         changed = change(current)
-        metadata = changed.get("metadata") or {}
+        metadata = changed.get("metadata")
+        if not isinstance(metadata, dict):
+            raise errors.bad_request("metadata must be an object")
         if metadata.get("name") != name or metadata.get("namespace", "") != namespace:
             raise errors.bad_request("the name and the namespace of an object can't be changed")
         return self.update(resource, changed, subresource=subresource, options=options)
@@ -350,11 +352,16 @@ class Registry:
                 clean.setdefault(part, {})
         return clean
 
+    def _read_metadata(self, resource: Resource, metadata: Any) -> Any:
+        """Clean metadata of a kind whose own shape is not known."""
+        given, any_kind = {"metadata": metadata or {}}, builtin_type("", "v1", "ConfigMap")
+        return read_object(given, any_kind, resource.kind, resource.version, strict=False)[0]["metadata"]
+
     def _read_part(self, resource: Resource, obj: Object, options: WriteOptions) -> Object:
         """A clean copy of an object that may hold a part of its kind's fields only."""
         kind = self._type(resource)
         if kind is ANY_TYPE:
-            return copy_object(obj)
+            return {**copy_object(obj), "metadata": self._read_metadata(resource, obj.get("metadata"))}
         strict = options.field_validation == STRICT
         clean, messages = read_object(obj, kind, resource.kind, resource.version, strict=strict)
         if options.field_validation == WARN:

@@ -61,6 +61,7 @@ async def test_custom_objects_behave_like_others(api: Api) -> None:
         assert (reported.body["spec"], reported.body["status"]) == ({"size": 2}, {"up": True})
         assert reported.body["metadata"]["generation"] == 2
         assert await watch.names(2) == [("MODIFIED", "w")] * 2
+    assert (await api.post(WIDGETS, {"metadata": {"name": "x", "labels": ["y"]}})).status == 400
     unversioned = await api.put(f"{WIDGETS}/w", {"metadata": {"name": "w"}, "spec": {}})
     assert unversioned.status == 422
     assert (await api.patch(f"{WIDGETS}/w", {}, STRATEGIC)).status == 415

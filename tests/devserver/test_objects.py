@@ -87,6 +87,19 @@ async def test_bodies_that_cannot_be_read(api: Api) -> None:
     assert (wrong.status, wrong.body["reason"]) == (415, "UnsupportedMediaType")
     big = await api.post(CONFIG_MAPS, {**CONFIG_MAP, "data": {"a": "x" * 3_200_000}})
     assert (big.status, big.body["reason"]) == (413, "RequestEntityTooLarge")
+    for body in ({"metadata": "x"}, {"metadata": {"name": 5}}, {"metadata": {"labels": ["x"]}}):
+        assert (await api.post(CONFIG_MAPS, body)).status == 400
+    await api.created(PODS, make_pod())
+    assert (await api.post(f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": "n"})).status == 400
+    assert (await api.post(f"{PODS}/a/eviction", {"metadata": {"name": "a"}, "deleteOptions": []})).status == 400
+    assert (await api.delete(f"{PODS}/a", {"preconditions": "x"})).status == 400
+    assert (await api.delete(f"{PODS}/a", {"gracePeriodSeconds": "soon"})).status == 400
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    assert (await api.post(reviews, {"spec": {"user": 5}})).status == 400
+    for patch in ({"metadata": "x"}, {"metadata": {"labels": "x"}}, {"spec": {"containers": "x"}}):
+        for kind in (MERGE, STRATEGIC):
+            assert (await api.patch(f"{PODS}/a", patch, kind)).status == 400, (patch, kind)
+    assert (await api.patch(f"{PODS}/a", {"spec": {"containers": ["x"]}}, STRATEGIC)).status == 400
     yaml = b"metadata: {name: y, annotations: {at: 2026-01-01T00:00:00Z}}\ndata: {a: '1'}\n"
     created = await api.call("POST", CONFIG_MAPS, yaml, headers={"Content-Type": "application/yaml"})
     assert created.body["metadata"]["annotations"] == {"at": "2026-01-01T00:00:00Z"}

@@ -80,6 +80,7 @@ async def test_a_forgotten_version_is_told_in_the_stream(api: Api) -> None:
     ("query", "code"),
     [
         ({"resourceVersion": "x"}, 400),
+        ({"timeoutSeconds": "x"}, 400),
         ({"sendInitialEvents": "true"}, 422),
         ({"resourceVersion": "1", "resourceVersionMatch": "NotOlderThan"}, 422),
         ({"fieldSelector": "spec.nothing=x"}, 400),

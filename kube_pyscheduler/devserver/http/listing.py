@@ -47,7 +47,8 @@ def _decode(text: str) -> _Token:
         raise errors.bad_request("continue key is not valid") from None
 
 
-def _number(query: Mapping[str, str], key: str) -> int:
+def number(query: Mapping[str, str], key: str) -> int:
+    """A number of a query; 0 when absent, 400 when it is none."""
     text = query.get(key) or "0"
     if not text.isdecimal():
         raise errors.bad_request(f"invalid {key}: {text!r}")
@@ -58,8 +59,8 @@ def list_page(
     store: Store, resource: Resource, namespace: str, query: Mapping[str, str], predicate: Predicate | None
 ) -> Page:
     """The page that the query (limit, continue, resourceVersion, resourceVersionMatch) asks for."""
-    limit = _number(query, "limit")
-    wanted = _number(query, "resourceVersion")
+    limit = number(query, "limit")
+    wanted = number(query, "resourceVersion")
     if query.get("resourceVersion") == "0":
         limit = 0  # The real server answers such lists from its cache, whole.
     match = _version_match(query, wanted)

@@ -62,6 +62,6 @@ def decode_body(content_type: str, body: bytes) -> dict[str, Any]:
         decoded = load_yaml(body) if media == YAML else msgspec.json.decode(body)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, protobuf.ProtobufError) as error:
         raise errors.bad_request(f"couldn't read the body: {error}") from None
-    if not isinstance(decoded, dict):
-        raise errors.bad_request(f"the body must be an object, not {type(decoded).__name__}")
+    if not isinstance(decoded, dict) or not isinstance(decoded.get("metadata") or {}, dict):
+        raise errors.bad_request("the body and its metadata must be objects")
     return decoded

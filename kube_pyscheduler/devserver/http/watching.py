@@ -15,7 +15,7 @@ from aiohttp import web
 
 from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.event_views import stored_as
-from kube_pyscheduler.devserver.http.listing import check_revision, refuse_options
+from kube_pyscheduler.devserver.http.listing import check_revision, number, refuse_options
 from kube_pyscheduler.devserver.http.representation import Render, encode
 from kube_pyscheduler.devserver.problems import Problems
 from kube_pyscheduler.devserver.resources import Resource
@@ -64,11 +64,8 @@ class Watch:
 
     def start(self, query: Mapping[str, str]) -> Callable[[], None]:
         """Begin where the query says; the result ends the subscription. 410 when that is no longer possible."""
-        version = query.get("resourceVersion") or ""
         send_initial = query.get("sendInitialEvents")
         match = query.get("resourceVersionMatch", "")
-        if version and not version.isdecimal():
-            raise errors.bad_request(f"invalid resource version {version!r}")
         problems = Problems()
         if send_initial is not None and match != "NotOlderThan":
             problems.forbidden(
@@ -80,7 +77,7 @@ class Watch:
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )
         refuse_options(problems)
-        wanted = int(version or 0)
+        wanted = number(query, "resourceVersion")
         if send_initial == "true" or (send_initial is None and not wanted):
             check_revision(self._store, wanted)
             self._initial = list(self._store.snapshot(self._resource, self._store.revision))
@@ -176,7 +173,7 @@ async def stream_watch(
 ) -> web.StreamResponse:
     """Answer the request with the watch until its timeout, its end, or the client's."""
     bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
-    timeout = int(query.get("timeoutSeconds") or 0) or DEFAULT_TIMEOUT * (1 + random.random())
+    timeout = number(query, "timeoutSeconds") or DEFAULT_TIMEOUT * (1 + random.random())
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     try:
         stop = watch.start(query)

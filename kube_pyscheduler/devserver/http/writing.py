@@ -29,9 +29,10 @@ from kube_pyscheduler.devserver.options import (
 )
 from kube_pyscheduler.devserver.patching.json_patch import json_patch, merge_patch
 from kube_pyscheduler.devserver.patching.strategic import strategic_merge
-from kube_pyscheduler.devserver.resources import CREATE_ONLY, RESOURCE_CLAIMS, Resource
+from kube_pyscheduler.devserver.resources import CREATE_ONLY, RESOURCE_CLAIMS, SUBRESOURCE_KINDS, Resource
 from kube_pyscheduler.devserver.scale import scaled, to_scale
-from kube_pyscheduler.devserver.schema.types import type_of
+from kube_pyscheduler.devserver.schema.normalise import read_object
+from kube_pyscheduler.devserver.schema.types import Type, builtin_type, type_of
 from kube_pyscheduler.devserver.selectors import parse_selectors
 from kube_pyscheduler.devserver.store import Object, Stored
 from kube_pyscheduler.devserver.tables.render import tabulate
@@ -73,6 +74,8 @@ class Writing:
     async def create(self, request: web.Request, info: RequestInfo, user: User) -> web.Response:
         body = await _read(request)
         resource, options = info.resource, _write_options(request)
+        if info.subresource or resource.verbs == CREATE_ONLY:
+            body = _typed(info, body)
         match info.subresource:
             case "binding":
                 _check_named(body, info)
@@ -164,7 +167,7 @@ class Writing:
             info.resource,
             info.namespace,
             info.name,
-            lambda current: scaled(current, change(to_scale(current))),
+            lambda current: scaled(current, _typed(info, change(to_scale(current)))),
             options=options,
         )
         return object_answer(to_scale(updated))
@@ -195,10 +198,10 @@ class Writing:
         resource = stored_as(info.resource)
         items: list[Object] = []
         for obj in self._store.list_objects(resource, info.namespace):
-            if predicate is None or predicate(obj):
-                metadata = obj["metadata"]
-                found, _ = self._registry.delete(resource, metadata.get("namespace", ""), metadata["name"], options)
-                items.append(to_view(info.resource, found))
+            place = resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+            # One that was deleted before may have taken this one along.
+            if (predicate is None or predicate(obj)) and self._store.get(*place) is not None:
+                items.append(to_view(info.resource, self._registry.delete(*place, options)[0]))
         return object_answer(
             {
                 "kind": info.resource.list_kind,
@@ -226,6 +229,13 @@ class Writing:
 
 async def _read(request: web.Request) -> Object:
     return decode_body(request.headers.get("Content-Type", ""), await request.read())
+
+
+def _typed(info: RequestInfo, body: Object) -> Object:
+    """A body that is not stored itself, in the shape of its kind."""
+    own = (info.resource.group, info.resource.version, info.resource.kind)
+    group, version, kind = SUBRESOURCE_KINDS.get(info.subresource, own) if info.subresource else own
+    return read_object(body, builtin_type(group, version, kind), kind, version, strict=False)[0]
 
 
 def _name_of(body: Object) -> str:
@@ -280,6 +290,8 @@ def _write_options(request: web.Request) -> WriteOptions:
 async def _delete_options(request: web.Request) -> DeleteOptions:
     text = await request.read()
     body = decode_body(request.headers.get("Content-Type", ""), text) if text else {}
+    kind = builtin_type("", "v1", "DeleteOptions")
+    body, _ = read_object(body, kind, "DeleteOptions", "v1", strict=False)
     return read_delete_options(body, dict(request.query))
 
 
@@ -296,5 +308,12 @@ def _patch_of(resource: Resource, content_type: str, body: bytes) -> Callable[[O
     if not isinstance(patch, dict):
         raise errors.bad_request("the patch must be an object")
     if content_type == STRATEGIC and kind is not None:
-        return lambda current: strategic_merge(current, patch, kind)
+        return lambda current: _merged(current, patch, kind)
     return lambda current: merge_patch(current, patch)
+
+
+def _merged(current: Object, patch: Object, kind: Type) -> Object:
+    try:
+        return strategic_merge(current, patch, kind)
+    except (AttributeError, TypeError) as error:
+        raise errors.bad_request(f"the patch does not fit the object: {error}") from error

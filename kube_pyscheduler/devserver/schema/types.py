@@ -147,3 +147,8 @@ def type_of(group: str, version: str, kind: str) -> Type | None:
     """The type of a built-in kind; None when it is not known (custom resources)."""
     name = definition_name(group, version, kind)
     return None if name is None else _definition(name)
+
+
+def builtin_type(group: str, version: str, kind: str) -> Type:
+    """The type of a kind that is built in for sure. KeyError."""
+    return _definition(_names()[group, version, kind])
