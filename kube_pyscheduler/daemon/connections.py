@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 
 from kube_pyscheduler.daemon.options import Options
 from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
-from kube_pyscheduler.transport.connections import Reply
 from kube_pyscheduler.transport.credentials import Credentials, Source
 from kube_pyscheduler.transport.errors import NetworkError
 from kube_pyscheduler.transport.requests import Request
-from kube_pyscheduler.transport.session import Session
+from kube_pyscheduler.transport.session import Reply, Session
 
 USER_AGENT = f"kube-pyscheduler/{VERSION} (Kubernetes {DECIDES_AS})"
 

@@ -8,10 +8,9 @@ from typing import Final, Protocol
 
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.transport import errors
-from kube_pyscheduler.transport.connections import Reply
 from kube_pyscheduler.transport.limiter import TokenBucket
 from kube_pyscheduler.transport.requests import Request
-from kube_pyscheduler.transport.session import Session
+from kube_pyscheduler.transport.session import Reply, Session
 from kube_pyscheduler.transport.watch import WatchStream
 
 DEADLINE: Final = 30.0
