@@ -39,6 +39,17 @@ class Presence:
         return self.uses > 0 or self.attachments > 0
 
 
+class DriverCounts:
+    """int32[capacity] each. ``volumes``: distinct volumes of a driver on each row; ``shared``: those of them that pods
+    have more than one use for."""
+
+    __slots__ = ("shared", "volumes")
+
+    def __init__(self, capacity: int) -> None:
+        self.volumes: Ids = np.zeros(capacity, dtype=np.int32)
+        self.shared: Ids = np.zeros(capacity, dtype=np.int32)
+
+
 class AttachedVolumes:
     """A watcher of pods. What their claims stand for is looked up in ``sync``; counts are right after it, on rows with
     a CSINode (others have no limits).
@@ -59,7 +70,7 @@ class AttachedVolumes:
         self._looked_up: dict[str, tuple[tuple[str, str], ...]] = {}
         self._seen = {_CLAIM: 0, _VOLUME: 0, _CLASS: 0}
         self._presence: dict[DriverVolume, dict[int, Presence]] = {}
-        self._counts: dict[str, Ids] = {}
+        self._counts: dict[str, DriverCounts] = {}
         self._broken: dict[int, int] = {}
         self._attachments = Attachments(table, self._attachment_changed)
         table.watch_pods(self)
@@ -70,13 +81,14 @@ class AttachedVolumes:
         """The rows that have the volume. Not to be changed."""
         return self._presence.get(volume, {})
 
-    def counts(self, driver: str) -> Ids:
-        """int32[capacity]: distinct volumes of the driver on each row. Not to be changed."""
+    def counts(self, driver: str) -> DriverCounts:
+        """The driver's volumes on all rows. Not to be changed."""
         counts = self._counts.get(driver)
         if counts is None:
-            counts = self._counts[driver] = np.zeros(self._table.capacity, dtype=np.int32)
-        if len(counts) != self._table.capacity:
-            counts = self._counts[driver] = grown(counts, self._table.capacity)
+            counts = self._counts[driver] = DriverCounts(self._table.capacity)
+        if len(counts.volumes) != self._table.capacity:
+            counts.volumes = grown(counts.volumes, self._table.capacity)
+            counts.shared = grown(counts.shared, self._table.capacity)
         return counts
 
     def broken_rows(self) -> Iterable[int]:
@@ -215,12 +227,15 @@ class AttachedVolumes:
     def _change(self, volume: DriverVolume, row: int, *, uses: int = 0, attachments: int = 0) -> None:
         rows = self._presence.setdefault(volume, {})
         presence = rows.setdefault(row, Presence())
-        before = presence.counts
+        counted, was_shared = presence.counts, presence.uses > 1
         presence.uses += uses
         presence.attachments += attachments
-        if presence.counts != before:
-            self.counts(volume.driver)[row] += 1 if presence.counts else -1
-            if not presence.counts:
-                del rows[row]
-                if not rows:
-                    del self._presence[volume]
+        counts = self.counts(volume.driver)
+        if (presence.uses > 1) != was_shared:
+            counts.shared[row] += -1 if was_shared else 1
+        if presence.counts != counted:
+            counts.volumes[row] += -1 if counted else 1
+        if not presence.counts:
+            del rows[row]
+            if not rows:
+                del self._presence[volume]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, Ids, Mask, RowIndex, Rows
+from kube_pyscheduler.columns.arrays import Codes, Ids, Ints, Mask, RowIndex, Rows
 from kube_pyscheduler.columns.csi_nodes import CSIFacts, CSINodeColumn
 from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable
-from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange
+from kube_pyscheduler.framework.interfaces import FilterKernel, RowChange, RowChanges
 from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.framework.row_changes import NO_CHANGES, UNCHANGED
 from kube_pyscheduler.framework.status import Code, Status, error, unschedulable
 from kube_pyscheduler.plugins.node_volume_limits.attached import AttachedVolumes, Presence
 from kube_pyscheduler.plugins.node_volume_limits.volumes import Counted, DriverVolume, uses_of
@@ -22,7 +25,7 @@ EXCEEDED = unschedulable("node(s) exceed max volume count")
 
 NO_LIMIT = 2**31 - 1
 BROKEN_PODS = 255
-"""Code where pods on the node have volumes that cannot be told; their text is found when it is asked for."""
+"""Code where pods on the node have volumes that cannot be told; each row has a text of its own."""
 
 
 class Problem(NamedTuple):
@@ -41,6 +44,7 @@ class VolumeLimitsKernel(FilterKernel):
 
     def __init__(
         self,
+        table: NodeTable,
         column: CSINodeColumn,
         attached: AttachedVolumes,
         listers: Listers,
@@ -53,44 +57,47 @@ class VolumeLimitsKernel(FilterKernel):
         self._listers = listers
         self._required = sorted(required)
         self._problems = problems
+        self._broken: dict[int, str] = {}
+        """By row: why volumes of its pods cannot be told."""
         self._by_driver: dict[str, set[DriverVolume]] = {}
         for counted in volumes:
             self._by_driver.setdefault(counted.volume.driver, set()).add(counted.volume)
         self._everywhere = {counted.volume.driver for counted in volumes if not counted.is_in_tree}
         """Drivers of volumes that count on nodes without a CSINode, too."""
+        self._freed = {driver: partial(self._freed_by, driver=driver, table=table) for driver in self._by_driver}
+        self._added = {driver: partial(self._added_by, driver=driver) for driver in self._by_driver}
         missing = [unschedulable(f"{driver} CSI driver is not installed on the node") for driver in self._required]
         self.statuses = (EXCEEDED, *missing, *(problem.status for problem in problems))
         self.may_fail = any(problem.status.code == Code.ERROR for problem in problems) or any(attached.broken_rows())
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
-        ids = self._column.ids[rows]
-        codes = self._own_codes(ids)
-        for driver, volumes in self._by_driver.items():
-            brought: Ids = np.full(table.high, len(volumes), dtype=np.int32)
-            for volume in volumes:
-                for row, presence in self._attached.presence(volume).items():
-                    brought[row] -= presence.uses > 0
-            wanted = brought[rows]
-            limits = LookupTable(self._column.vocabulary, _limit_of(driver), NO_LIMIT, np.int64).take(ids)
-            exceeded = (wanted > 0) & (limits - wanted < self._attached.counts(driver)[rows])
+        codes = self._own_codes(self._column.ids[rows])
+        for driver in self._by_driver:
+            exceeded = self._exceeded(table, driver, rows, self._attached.counts(driver).volumes[rows])
             codes[exceeded & (codes == 0)] = 1
         self._mark_broken_pods(table, rows, codes)
         return codes
 
-    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
-        codes = self.codes(table, rows)
-        for place, row in enumerate(rows.tolist()):
-            change = changes.get(row)
-            if change is not None and codes[place] <= 1:
-                codes[place] = self._exceeded_if(row, change)
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
+        codes = self._own_codes(self._column.ids[rows])
+        for driver in self._by_driver:
+            counts = self._attached.counts(driver)
+            freed = changes.sums(rows, self._freed[driver])
+            exceeded = self._exceeded(table, driver, rows, counts.volumes[rows] + freed)
+            # Only where each volume has one user are the volumes of a pod free when it goes.
+            shared = (counts.shared[rows] > 0) | (changes.sums(rows, self._added[driver]) > 0)
+            shared |= self._brought(table, driver)[rows] < len(self._by_driver[driver])
+            for place in np.flatnonzero(shared).tolist():
+                row = int(rows[place])
+                exceeded[place] = self._exceeds(driver, row, changes.get(row, UNCHANGED))
+            codes[exceeded & (codes == 0)] = 1
+        self._mark_broken_pods(table, rows, codes, changes)
         return codes
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
         broken = codes == BROKEN_PODS
         found = super().explain(table, rows[~broken], codes[~broken])
-        for row in rows[broken].tolist():
-            text = self._attached.problem(self._listers, table.pods[row].values())
-            found.append((error(text), np.array([row], dtype=np.int64)))
+        found += [(error(self._broken[row]), np.array([row], dtype=np.int64)) for row in rows[broken].tolist()]
         return found
 
     def _own_codes(self, ids: Ids) -> Codes:
@@ -103,46 +110,76 @@ class VolumeLimitsKernel(FilterKernel):
             codes[(codes == 0) & ~registered & _concerned(ids, driver not in self._everywhere)] = number
         return codes
 
-    def _mark_broken_pods(self, table: NodeTable, rows: Rows, codes: Codes) -> None:
-        """Where limits are counted at all, pods with unknowable volumes make the attempt fail."""
-        broken = [row for row in self._attached.broken_rows() if self._limits_any(row)]
-        if broken and self._by_driver:
-            marked = np.zeros(table.high, dtype=np.bool_)
-            marked[broken] = True
-            codes[marked[rows] & (codes <= 1)] = BROKEN_PODS
+    def _mark_broken_pods(self, table: NodeTable, rows: Rows, codes: Codes, changes: RowChanges = NO_CHANGES) -> None:
+        """Where limits are counted at all, pods with volumes that cannot be told make the attempt fail."""
+        if not self._by_driver:
+            return
+        marked = np.zeros(table.high, dtype=np.bool_)
+        for row in self._attached.broken_rows():
+            facts = self._column.facts(row)
+            if facts is None or not facts.limits:
+                continue
+            gone = {info.uid for info in changes.get(row, UNCHANGED).removed}
+            pods = [info for uid, info in table.pods[row].items() if uid not in gone]
+            problem = self._attached.problem(self._listers, pods)
+            if problem:
+                self._broken[row] = problem
+                marked[row] = True
+        codes[marked[rows] & (codes <= 1)] = BROKEN_PODS
 
-    def _limits_any(self, row: int) -> bool:
-        facts = self._column.facts(row)
-        return facts is not None and bool(facts.limits)
+    def _brought(self, table: NodeTable, driver: str) -> Ids:
+        """int32[high]: volumes of the driver that the pod brings to each row, where no other pod has them yet."""
+        volumes = self._by_driver[driver]
+        brought: Ids = np.full(table.high, len(volumes), dtype=np.int32)
+        for volume in volumes:
+            for row, presence in self._attached.presence(volume).items():
+                brought[row] -= presence.uses > 0
+        return brought
 
-    def _exceeded_if(self, row: int, change: RowChange) -> int:
-        """1 where a limit is exceeded with other pods on one row."""
+    def _exceeded(self, table: NodeTable, driver: str, rows: Rows, current: Ints | Ids) -> Mask:
+        """bool[len(rows)]: where the pod brings too much to the ``current`` volumes of the driver."""
+        brought = self._brought(table, driver)[rows]
+        limits = LookupTable(self._column.vocabulary, _limit_of(driver), NO_LIMIT, np.int64)
+        exceeded: Mask = (brought > 0) & (current + brought > limits.take(self._column.ids[rows]))
+        return exceeded
+
+    def _exceeds(self, driver: str, row: int, change: RowChange) -> bool:
+        """As ``_exceeded`` for one row with other pods on it, whatever they share."""
         facts = self._column.facts(row)
-        if facts is None:
-            return 0
+        limit = facts.limit(driver) if facts is not None else None
+        if limit is None:
+            return False
         difference: Counter[DriverVolume] = Counter()
         for infos, sign in ((change.added, 1), (change.removed, -1)):
             for info in infos:
-                for use in info.derived(uses_of):
-                    found = self._attached.meaning(self._listers, use)
-                    if isinstance(found, Counted):
-                        difference[found.volume] += sign
-        return int(any(self._exceeds(driver, row, facts, difference) for driver in self._by_driver))
-
-    def _exceeds(self, driver: str, row: int, facts: CSIFacts, difference: Mapping[DriverVolume, int]) -> bool:
-        limit = facts.limit(driver)
-        if limit is None:
-            return False
-        current = int(self._attached.counts(driver)[row])
+                for volume in self._volumes_of(info, driver):
+                    difference[volume] += sign
+        current = int(self._attached.counts(driver).volumes[row])
         for volume, uses in difference.items():
-            if volume.driver == driver:
-                before = self._attached.presence(volume).get(row, Presence())
-                current += Presence(before.uses + uses, before.attachments).counts - before.counts
-        wanted = 0
+            before = self._attached.presence(volume).get(row, Presence())
+            current += Presence(before.uses + uses, before.attachments).counts - before.counts
+        brought = 0
         for volume in self._by_driver[driver]:
             before = self._attached.presence(volume).get(row, Presence())
-            wanted += before.uses + difference.get(volume, 0) <= 0
-        return wanted > 0 and current + wanted > limit
+            brought += before.uses + difference[volume] <= 0
+        return brought > 0 and current + brought > limit
+
+    def _volumes_of(self, info: PodInfo, driver: str) -> list[DriverVolume]:
+        """The volumes of the driver that a pod has, one entry a use."""
+        found = [self._attached.meaning(self._listers, use) for use in info.derived(uses_of)]
+        return [use.volume for use in found if isinstance(use, Counted) and use.volume.driver == driver]
+
+    def _freed_by(self, info: PodInfo, *, driver: str, table: NodeTable) -> int:
+        """How many places are free when the pod goes from its node, if it shares no volume; 0 for pods that come."""
+        if not info.pod.spec.node_name:
+            return 0
+        row = table.row_of[info.pod.spec.node_name]
+        volumes = set(self._volumes_of(info, driver))
+        return sum(self._attached.presence(volume).get(row, Presence()).attachments == 0 for volume in volumes)
+
+    def _added_by(self, info: PodInfo, *, driver: str) -> int:
+        """How many uses the pod brings, for pods that are on no node yet."""
+        return 0 if info.pod.spec.node_name else len(self._volumes_of(info, driver))
 
 
 def _concerned(ids: Ids, needs_csi_node: bool) -> Mask:

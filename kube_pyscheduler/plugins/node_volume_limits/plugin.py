@@ -61,7 +61,7 @@ class NodeVolumeLimits(PreFilter, NodeFilter):
         required = frozenset(driver for driver in drivers if _must_be_registered(ctx.listers, driver))
         column = ctx.table.attached(CSINodeColumn)
         column.sync(ctx.listers.csi_nodes)
-        return VolumeLimitsKernel(column, attached, ctx.listers, volumes, required, problems)
+        return VolumeLimitsKernel(ctx.table, column, attached, ctx.listers, volumes, required, problems)
 
     def events(self) -> Sequence[EventRegistration]:
         return (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, RowIndex, Rows
+from kube_pyscheduler.columns.arrays import Codes, Ints, RowIndex, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
@@ -17,13 +18,13 @@ from kube_pyscheduler.framework.interfaces import (
     NodeFilter,
     PreFilter,
     PreFilterResult,
-    RowChange,
+    RowChanges,
 )
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import SKIP, Status, unresolvable, unschedulable
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.storage import PersistentVolumeClaim
-from kube_pyscheduler.plugins.volume_restrictions.use import Disk, Users, VolumeUse, uses_of
+from kube_pyscheduler.plugins.volume_restrictions.use import Disk, VolumeUse, uses_of
 
 DISK_CONFLICT, CLAIM_CONFLICT = 1, 2
 
@@ -50,6 +51,8 @@ class VolumeRestrictionsKernel(FilterKernel):
         self._disks = disks
         self._exclusive = exclusive
         self._claimed = claimed
+        self._writes = [partial(_uses_of_disk, disk=disk, read_only=False) for disk in disks]
+        self._reads = [partial(_uses_of_disk, disk=disk, read_only=True) for disk in disks]
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         codes = np.full(table.high, CLAIM_CONFLICT if self._claimed > 0 else 0, dtype=np.uint8)
@@ -59,30 +62,35 @@ class VolumeRestrictionsKernel(FilterKernel):
                     codes[row] = DISK_CONFLICT
         return codes[rows]
 
-    def codes_if(self, table: NodeTable, rows: RowIndex, changes: Mapping[int, RowChange]) -> Codes:
-        codes = self.codes(table, rows)
-        for place, row in enumerate(rows.tolist()):
-            change = changes.get(row)
-            if change is not None:
-                codes[place] = self._code_if(row, change)
+    def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
+        codes = np.zeros(len(rows), dtype=np.uint8)
+        if self._exclusive:
+            claimed = self._claimed + changes.sums(rows, self._claims)
+            codes[claimed > 0] = CLAIM_CONFLICT
+        for disk, writes, reads in zip(self._disks, self._writes, self._reads, strict=True):
+            writers, readers = self._users(table, disk)
+            taken = writers[rows] + changes.sums(rows, writes) > 0
+            if not disk.read_only:
+                taken |= readers[rows] + changes.sums(rows, reads) > 0
+            codes[taken] = DISK_CONFLICT
         return codes
 
-    def _code_if(self, row: int, change: RowChange) -> int:
-        signed = [(info.derived(uses_of), 1) for info in change.added]
-        signed += [(info.derived(uses_of), -1) for info in change.removed]
-        for disk in self._disks:
-            known = self._use.users(disk).get(row)
-            users = Users(known.writers, known.readers) if known is not None else Users()
-            for uses, sign in signed:
-                for other in uses.disks:
-                    if other.identity == disk.identity:
-                        users.readers += sign * other.read_only
-                        users.writers += sign * (not other.read_only)
-            if users.exclude(disk):
-                return DISK_CONFLICT
-        # As upstream, the claims of other namespaces count when they have the name of one of ours.
-        claimed = self._claimed + sum(sign for uses, sign in signed for name in uses.claims if name in self._exclusive)
-        return CLAIM_CONFLICT if claimed > 0 else 0
+    def _users(self, table: NodeTable, disk: Disk) -> tuple[Ints, Ints]:
+        """int64[high] each: uses that write, and those that only read."""
+        writers, readers = np.zeros((2, table.high), dtype=np.int64)
+        for row, users in self._use.users(disk).items():
+            writers[row], readers[row] = users.writers, users.readers
+        return writers, readers
+
+    def _claims(self, info: PodInfo) -> int:
+        """How many uses of the exclusive claims the pod has. As upstream, claims of other namespaces count when they
+        have the name of one of ours."""
+        return sum(name in self._exclusive for name in info.derived(uses_of).claims)
+
+
+def _uses_of_disk(info: PodInfo, *, disk: Disk, read_only: bool) -> int:
+    uses = info.derived(uses_of).disks
+    return sum(other.identity == disk.identity and other.read_only == read_only for other in uses)
 
 
 class VolumeRestrictions(PreFilter, NodeFilter):
