@@ -65,6 +65,7 @@ SUBRESOURCE_KINDS = {
 }
 """Subresource → (group, version, kind) of its body, where it is not the resource's own kind."""
 
+STATUS_VERBS = ("get", "patch", "update")
 SUBRESOURCE_VERBS = {
     "binding": CREATE_ONLY,
     "eviction": CREATE_ONLY,
@@ -76,7 +77,7 @@ SUBRESOURCE_VERBS = {
     "proxy": ("create", "delete", "get", "patch", "update"),
     "finalize": ("update",),
 }
-"""Verbs of a subresource; every other one has get, patch and update."""
+"""Verbs of a subresource; every other one has STATUS_VERBS."""
 
 _ROWS = """
 v1 bindings Binding N - - - create

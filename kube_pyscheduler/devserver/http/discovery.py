@@ -14,6 +14,7 @@ from kube_pyscheduler.devserver import errors
 from kube_pyscheduler.devserver.http.answers import object_answer
 from kube_pyscheduler.devserver.http.negotiation import accepted
 from kube_pyscheduler.devserver.resources import (
+    STATUS_VERBS,
     SUBRESOURCE_KINDS,
     SUBRESOURCE_VERBS,
     Resource,
@@ -39,7 +40,6 @@ VERSION = {
 }
 AGGREGATED = frozenset({"APIGroupDiscoveryList"})
 _HEALTH = frozenset({"healthz", "livez", "readyz"})
-_STATUS_VERBS = ["get", "patch", "update"]
 
 
 class Discovery:
@@ -161,7 +161,7 @@ def _subresources(resource: Resource) -> Iterator[tuple[str, tuple[str, str, str
     own = (resource.group, resource.version, resource.kind)
     for name in resource.subresources:
         kind = SUBRESOURCE_KINDS.get(name, own)
-        yield name, kind, SUBRESOURCE_VERBS.get(name, _STATUS_VERBS)
+        yield name, kind, SUBRESOURCE_VERBS.get(name, STATUS_VERBS)
 
 
 def _entries(resource: Resource) -> Iterator[Object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kube_pyscheduler.devserver import errors
-from kube_pyscheduler.devserver.resources import Resource, ResourceTable
+from kube_pyscheduler.devserver.resources import STATUS_VERBS, SUBRESOURCE_VERBS, Resource, ResourceTable
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 
@@ -51,6 +51,7 @@ def parse(method: str, segments: list[str], table: ResourceTable, *, watch: bool
         verb = {"get": "watch" if watch else "list", "delete": "deletecollection", "create": "create"}.get(verb, "")
     elif not subresource and verb == "create":
         verb = ""
-    if not verb or (not subresource and verb not in resource.verbs):
+    allowed = SUBRESOURCE_VERBS.get(subresource, STATUS_VERBS) if subresource else resource.verbs
+    if verb not in allowed:
         raise errors.method_not_allowed()
     return RequestInfo(verb, resource, namespace, name, subresource)
