@@ -5,8 +5,8 @@ Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -71,16 +71,6 @@ def refusing_counts(table: NodeTable, existing: Iterable[ExistingTerm]) -> Count
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Concern:
-    """What one other pod means for the incoming one: whether it is one to be near to, the topology keys of the terms
-    by which it is one to be far from, and those of its own terms that do not want the incoming pod."""
-
-    near: bool
-    far: tuple[str, ...]
-    refusing: tuple[str, ...]
-
-
 class InterPodAffinityKernel(FilterKernel):
     """``near`` and ``far``: what the pod's required terms ask for. ``refusing``: who does not want the pod.
 
@@ -110,7 +100,10 @@ class InterPodAffinityKernel(FilterKernel):
         self._near = CountsByKey(table)
         self._far = CountsByKey(table)
         self._refusing = refusing
-        self._concerns: dict[PodInfo, Concern] = {}
+        self._far_value = {key: partial(self._far_terms, key) for key, _question in far}
+        self._refusing_value: dict[str, Callable[[PodInfo], int]] = {}
+        for key in refusing:
+            self._hear_of(key)
         self._starts_group = False
         if near:
             # Only a pod that all terms speak of counts, for each of them.
@@ -137,30 +130,17 @@ class InterPodAffinityKernel(FilterKernel):
         return refused
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
-        near = np.zeros(len(rows), dtype=np.int64)
-        far = {key: near.copy() for key in self._far}
-        refusing = {key: near.copy() for key in self._refusing}
-        for position, row in enumerate(rows.tolist()):
-            change = changes.get(row)
-            if change is None:
-                continue
-            for sign, pods in ((1, change.added), (-1, change.removed)):
-                for info in pods:
-                    concern = self._concern(info)
-                    near[position] += sign * concern.near
-                    for key in concern.far:
-                        far[key][position] += sign
-                    for key in concern.refusing:
-                        if key not in refusing:
-                            refusing[key] = np.zeros(len(rows), dtype=np.int64)
-                        refusing[key][position] += sign
+        """Source: updateWithPod."""
         refused = np.zeros(len(rows), dtype=np.uint8)
-        for key, delta in refusing.items():
+        changes.sums(rows, self._hear)
+        for key, value in self._refusing_value.items():
+            delta = changes.sums(rows, value)
             refused[self._refusing[key].if_changed(rows, delta) > 0] = NOT_WANTED
-        for key, delta in far.items():
+        for key, value in self._far_value.items():
+            delta = changes.sums(rows, value)
             refused[self._far[key].if_changed(rows, delta) > 0] = TOO_NEAR
         if self._near:
-            refused[self._not_near_if(rows, near)] = NOT_NEAR
+            refused[self._not_near_if(rows, changes.sums(rows, self._is_near))] = NOT_NEAR
         return refused
 
     def _not_near_if(self, rows: RowIndex, delta: Ints) -> Mask:
@@ -174,21 +154,32 @@ class InterPodAffinityKernel(FilterKernel):
             lonely &= self._near_total + len(self._near) * delta != 0
         return nowhere | lonely
 
-    def _concern(self, info: PodInfo) -> Concern:
-        """Source: updateWithPod."""
-        concern = self._concerns.get(info)
-        if concern is None:
-            namespace, labels = info.pod.namespace, info.pod.metadata.labels
-            own = self._pod
-            concern = self._concerns[info] = Concern(
-                near=bool(self._near) and matches(self._near_question, namespace, labels),
-                far=tuple([key for key, question in self._far_asked if matches(question, namespace, labels)]),
-                refusing=tuple(
-                    [
-                        term.topology_key
-                        for term in info.derived(pod_terms).required_anti
-                        if term.matches(own.namespace, self._namespace_labels, own.metadata.labels)
-                    ]
-                ),
-            )
-        return concern
+    # What one other pod means for the incoming one
+
+    def _is_near(self, info: PodInfo) -> int:
+        """Whether it is one to be near to."""
+        return int(matches(self._near_question, info.pod.namespace, info.pod.metadata.labels))
+
+    def _far_terms(self, key: str, info: PodInfo) -> int:
+        """By how many terms with this topology key it is one to be far from."""
+        namespace, labels = info.pod.namespace, info.pod.metadata.labels
+        return sum(matches(question, namespace, labels) for other, question in self._far_asked if other == key)
+
+    def _refusing_terms(self, key: str, info: PodInfo) -> int:
+        """How many of its own terms with this topology key do not want the incoming pod."""
+        pod, namespace_labels = self._pod, self._namespace_labels
+        return sum(
+            term.topology_key == key and term.matches(pod.namespace, namespace_labels, pod.metadata.labels)
+            for term in info.derived(pod_terms).required_anti
+        )
+
+    def _hear(self, info: PodInfo) -> int:
+        """Takes note of the topology keys by which a pod may not want the incoming one; counts its terms."""
+        terms = info.derived(pod_terms).required_anti
+        for term in terms:
+            self._hear_of(term.topology_key)
+        return len(terms)
+
+    def _hear_of(self, key: str) -> None:
+        if key not in self._refusing_value:
+            self._refusing_value[key] = partial(self._refusing_terms, key)

@@ -5,7 +5,6 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -34,7 +33,8 @@ class HardConstraint:
         topology = table.attached(Topologies).get(constraint.topology_key)
         eligibility = table.attached(Eligibilities).get(rule_of(pod.pod, constraint, keys))
         members = eligibility.members(topology)
-        self.selector = constraint.selector
+        self._selector = constraint.selector
+        self._namespace = pod.pod.namespace
         self.domain: RowIndex = topology.domain
         self.counts: Floats
         self._eligible: Mask = eligibility.mask
@@ -73,6 +73,11 @@ class HardConstraint:
         refused[domain == NOWHERE] = NO_LABEL
         return refused
 
+    def value(self, info: PodInfo) -> int:
+        """Whether another pod counts; terminating ones do here. Source: updateWithPod."""
+        other = info.pod
+        return int(other.namespace == self._namespace and self._selector.matches(other.metadata.labels))
+
     @cached_property
     def _lowest(self) -> tuple[float, float, int]:
         """The least count, the least of the other domains, and the domain that has the first."""
@@ -90,37 +95,13 @@ class HardSpreadKernel(FilterKernel):
 
     def __init__(self, table: NodeTable, pod: PodInfo, constraints: Constraints) -> None:
         keys = tuple([constraint.topology_key for constraint in constraints])
-        self._namespace = pod.pod.namespace
         self._constraints = [HardConstraint(table, pod, constraint, keys) for constraint in constraints]
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         return _first([c.refusals()[c.domain[rows]] for c in self._constraints])
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
-        deltas = self._deltas(rows, changes)
-        return _first([c.refusals_if(rows, delta) for c, delta in zip(self._constraints, deltas, strict=True)])
-
-    def _deltas(self, rows: RowIndex, changes: RowChanges) -> Ints:
-        """int64[constraints, rows]: matching pods that each row has more. Terminating ones count here.
-
-        Source: updateWithPod.
-        """
-        deltas = np.zeros((len(self._constraints), len(rows)), dtype=np.int64)
-        for position, row in enumerate(rows.tolist()):
-            change = changes.get(row)
-            if change is None:
-                continue
-            for sign, pods in ((1, change.added), (-1, change.removed)):
-                for info in pods:
-                    if info.pod.namespace == self._namespace:
-                        for index in self._matching(info):
-                            deltas[index, position] += sign
-        return deltas
-
-    def _matching(self, info: PodInfo) -> Sequence[int]:
-        """The constraints that count such a pod."""
-        labels = info.pod.metadata.labels
-        return [i for i, c in enumerate(self._constraints) if c.selector.matches(labels)]
+        return _first([c.refusals_if(rows, changes.sums(rows, c.value)) for c in self._constraints])
 
 
 def _first(answers: list[Codes]) -> Codes:

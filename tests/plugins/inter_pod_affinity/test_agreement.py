@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kube_pyscheduler.framework.interfaces import FilterKernel, NodeFilter
+from kube_pyscheduler.framework.row_changes import NO_CHANGES, StatedChanges
 from kube_pyscheduler.framework.status import SKIP
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
@@ -90,7 +91,7 @@ def check_filter(world: PodWorld, pod: Pod) -> list[str]:
     rows = np.array([table.row_of[name] for name in names], dtype=np.int64)
     assert kernel.codes(table, table.all_rows)[rows].tolist() == expected
     assert kernel.codes(table, rows).tolist() == expected
-    assert kernel.codes_if(table, rows, {}).tolist() == expected
+    assert kernel.codes_if(table, rows, NO_CHANGES).tolist() == expected
     changes = {int(row): world.random_change(int(row)) for row in rows if world.rng.random() < 0.7}
     changed = []
     for name, row in zip(names, rows.tolist(), strict=True):
@@ -101,7 +102,7 @@ def check_filter(world: PodWorld, pod: Pod) -> list[str]:
             for other in changes[row].removed:
                 twin.change(world.nodes[name], other.pod, -1)
         changed.append(CODES[twin.code(world.nodes[name])])
-    assert kernel.codes_if(table, rows, changes).tolist() == changed
+    assert kernel.codes_if(table, rows, StatedChanges(changes)).tolist() == changed
     return [name for name, code in zip(names, expected, strict=True) if not code]
 
 

@@ -145,13 +145,13 @@ def scores(
             continue
         total = 0.0
         for constraint, by_value, weight in zip(constraints, counts, weights, strict=True):
-            value = node.metadata.labels.get(constraint.key)
-            if value is None:
+            own = node.metadata.labels.get(constraint.key)
+            if own is None:
                 continue
             if constraint.key == HOSTNAME:
                 pods = count(pods_on(node.name), constraint, pod.namespace)
             else:
-                pods = by_value[value]
+                pods = by_value[own]
             total += pods * weight + (constraint.given.max_skew - 1)
         raw[node.name] = math.floor(total + 0.5)
     least, greatest = min(raw.values(), default=0), max(raw.values(), default=0)

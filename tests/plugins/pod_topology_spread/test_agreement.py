@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kube_pyscheduler.framework.interfaces import NodeFilter
+from kube_pyscheduler.framework.row_changes import NO_CHANGES, StatedChanges
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.objects.group import Service
 from kube_pyscheduler.objects.pod import Pod, TopologySpreadConstraint
@@ -71,7 +72,7 @@ def check_filter(world: PodWorld, pod: Pod) -> list[str]:
     rows = np.array([ctx.table.row_of[name] for name in names], dtype=np.int64)
     assert kernel.codes(ctx.table, ctx.table.all_rows)[rows].tolist() == expected
     assert kernel.codes(ctx.table, rows).tolist() == expected
-    assert kernel.codes_if(ctx.table, rows, {}).tolist() == expected
+    assert kernel.codes_if(ctx.table, rows, NO_CHANGES).tolist() == expected
     changes = {int(row): world.random_change(int(row)) for row in rows if world.rng.random() < 0.7}
     changed = []
     for name, row in zip(names, rows.tolist(), strict=True):
@@ -83,7 +84,7 @@ def check_filter(world: PodWorld, pod: Pod) -> list[str]:
             for other in changes[row].removed:
                 twin.change(node, other.pod, -1)
         changed.append(twin.code(node))
-    assert kernel.codes_if(ctx.table, rows, changes).tolist() == changed
+    assert kernel.codes_if(ctx.table, rows, StatedChanges(changes)).tolist() == changed
     return [name for name, code in zip(names, expected, strict=True) if not code]
 
 
