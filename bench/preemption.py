@@ -72,6 +72,7 @@ class Crowd:
             for place in range(per_node):
                 low = self._pod(CPU // per_node, self._rng.randrange(5), {}, f"low-{place}", name)
                 self._cache.set_pod(low)
+        self._engine.prepare([self._profile])
 
     def attempts(self, spec: Document, count: int) -> tuple[list[float], Decision]:
         """Seconds of attempts that change nothing, and the last decision."""

@@ -21,7 +21,7 @@ from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.diagnosis import NO_NODES, Diagnosis
 from kube_pyscheduler.framework.errors import PluginError
 from kube_pyscheduler.framework.handle import SchedulingHandle
-from kube_pyscheduler.framework.interfaces import CycleContext, PostFilterResult
+from kube_pyscheduler.framework.interfaces import CycleContext, Plugin, PostFilterResult
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Code, Status, error, unresolvable
@@ -44,7 +44,9 @@ class Engine:
     def prepare(self, profiles: Iterable[Profile]) -> None:
         """Let the plugins that look at nodes build what takes long, so that no attempt has to."""
         for profile in profiles:
-            for plugin in dict.fromkeys((*profile.filter, *(plugin for plugin, _weight in profile.score))):
+            scorers = (plugin for plugin, _weight in profile.score)
+            plugins: tuple[Plugin, ...] = (*profile.filter, *profile.post_filter, *scorers)
+            for plugin in dict.fromkeys(plugins):
                 plugin.prepare(self._context(AlwaysFirst()))
 
     def cycle(self, profile: Profile, pod: PodInfo, rng: Rng | None = None) -> tuple[Cycle, int]:
