@@ -14,6 +14,7 @@ from kube_pyscheduler.objects.group import (
     StatefulSet,
 )
 from kube_pyscheduler.objects.meta import Object
+from kube_pyscheduler.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kube_pyscheduler.objects.storage import (
     CSIDriver,
     CSINode,
@@ -132,6 +133,36 @@ class AssumingLister(Lister[T]):
         super().remove(item)
 
 
+class WrittenLister(AssumingLister[T]):
+    """Objects are assumed once they are written: what the server answered counts until the watch has caught up.
+
+    Source: Assume and add in pkg/scheduler/util/assumecache/assume_cache.go.
+    """
+
+    def assume(self, item: T) -> None:
+        """Count ``item``, which the server answered, as what its object is. Raises LookupError where the watch knows
+        no such object, or a newer one."""
+        known = self._objects.get(item.key)
+        if known is None:
+            raise LookupError(f'"{item.key}" not found')
+        if _version(item) < _version(known):
+            raise LookupError(f'"{item.key}" is out of sync')
+        self._assumed[item.key] = item
+        self._changed(item.key)
+
+    def put(self, item: T) -> None:
+        """As in Lister; what was assumed counts on while it is newer."""
+        assumed = self._assumed.get(item.key)
+        if assumed is not None and (_version(assumed) <= _version(item) or assumed.metadata.uid != item.metadata.uid):
+            del self._assumed[item.key]
+        Lister.put(self, item)
+
+
+def _version(item: Object) -> int:
+    version = item.metadata.resource_version
+    return int(version) if version.isdecimal() else 0
+
+
 class Listers:
     """One lister a kind."""
 
@@ -144,6 +175,9 @@ class Listers:
         self.csi_drivers: Lister[CSIDriver] = Lister()
         self.csi_storage_capacities: Lister[CSIStorageCapacity] = Lister()
         self.volume_attachments: Lister[VolumeAttachment] = Lister()
+        self.resource_claims: WrittenLister[ResourceClaim] = WrittenLister()
+        self.resource_slices: Lister[ResourceSlice] = Lister()
+        self.device_classes: Lister[DeviceClass] = Lister()
         self.services: Lister[Service] = Lister()
         self.replication_controllers: Lister[ReplicationController] = Lister()
         self.replica_sets: Lister[ReplicaSet] = Lister()

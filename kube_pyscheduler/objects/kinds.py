@@ -17,6 +17,7 @@ from kube_pyscheduler.objects.group import (
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kube_pyscheduler.objects.storage import (
     CSIDriver,
     CSINode,
@@ -67,6 +68,9 @@ CSI_NODE = _kind(CSINode, "storage.k8s.io", "csinodes", False)
 CSI_DRIVER = _kind(CSIDriver, "storage.k8s.io", "csidrivers", False)
 CSI_STORAGE_CAPACITY = _kind(CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", True)
 VOLUME_ATTACHMENT = _kind(VolumeAttachment, "storage.k8s.io", "volumeattachments", False)
+RESOURCE_CLAIM = _kind(ResourceClaim, "resource.k8s.io", "resourceclaims", True)
+RESOURCE_SLICE = _kind(ResourceSlice, "resource.k8s.io", "resourceslices", False)
+DEVICE_CLASS = _kind(DeviceClass, "resource.k8s.io", "deviceclasses", False)
 POD_DISRUPTION_BUDGET = _kind(PodDisruptionBudget, "policy", "poddisruptionbudgets", True)
 
 KINDS: tuple[Kind[Object], ...] = (
@@ -79,6 +83,9 @@ KINDS: tuple[Kind[Object], ...] = (
     CSI_DRIVER,
     CSI_STORAGE_CAPACITY,
     VOLUME_ATTACHMENT,
+    DEVICE_CLASS,
+    RESOURCE_SLICE,
+    RESOURCE_CLAIM,
     SERVICE,
     REPLICATION_CONTROLLER,
     REPLICA_SET,

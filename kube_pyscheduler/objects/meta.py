@@ -31,6 +31,7 @@ class ObjectMeta(Struct, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if any."""

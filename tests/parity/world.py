@@ -26,6 +26,9 @@ KINDS: dict[str, Kind[Any]] = {
     "csiDrivers": kinds.CSI_DRIVER,
     "csiStorageCapacities": kinds.CSI_STORAGE_CAPACITY,
     "volumeAttachments": kinds.VOLUME_ATTACHMENT,
+    "resourceSlices": kinds.RESOURCE_SLICE,
+    "deviceClasses": kinds.DEVICE_CLASS,
+    "resourceClaims": kinds.RESOURCE_CLAIM,
 }
 """Key of ``cluster`` → kind. Objects of kinds that are not here cannot be told of, so cases that need them fail."""
 
