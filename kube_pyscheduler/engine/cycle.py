@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex, Scores
+from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex, Rows, Scores
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.compiled import Compiled, is_node_scoped, score_failure
 from kube_pyscheduler.engine.filtering import Filters, Refusals
@@ -270,7 +270,7 @@ class Cycle:
         """Sum of the cluster-scoped plugins' weighted scores, int64[high]; None if there are none."""
         table = self.ctx.table
         total: Scores | None = None
-        rows: RowIndex | None = None
+        rows: Rows | None = None
         for plugin, weight in self.profile.score:
             if is_node_scoped(plugin) or plugin.name in self.skipped_scores:
                 continue
@@ -282,11 +282,14 @@ class Cycle:
             if isinstance(kernel, Status):
                 raise AttemptFailed(error(score_failure(plugin.name, kernel)))
             if rows is None:
-                rows = np.flatnonzero(self.feasible)
+                rows = table.all_rows if self.feasible.all() else np.flatnonzero(self.feasible)
             final = normalised(kernel, kernel.scores(table, rows))
             _check_range(plugin.name, final)
-            weighted = np.zeros(table.high, dtype=np.int64)
-            weighted[rows] = weight * final
+            if isinstance(rows, slice):
+                weighted = weight * final
+            else:
+                weighted = np.zeros(table.high, dtype=np.int64)
+                weighted[rows] = weight * final
             self.plugin_scores.append((plugin.name, weighted))
             total = weighted if total is None else total + weighted
         return total
