@@ -55,6 +55,8 @@ class Preemption:
         """By uid of the preemptor: its only victim not deleted yet, None while there are more."""
         self._evicted: set[str] = set()
         """Victims whose deletion was sent, until they are gone."""
+        self._hoping: dict[str, list[Pod]] = {}
+        """By uid of such a victim: other preemptors that chose it, too, and will not be told of it otherwise."""
 
     def attempted(self) -> None:
         """A pod looked for victims."""
@@ -77,12 +79,19 @@ class Preemption:
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._evicted.discard(uid)
+        self._hoping.pop(uid, None)
 
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
         """Make room for ``preemptor`` on ``node``. The preemptor's own place in the queue is not touched."""
-        self._observer.preemption(len(victims))
         self._withdraw_lesser_promises(preemptor, node)
-        wanted = [victim for victim in victims if not victim.is_terminating and victim.uid not in self._evicted]
+        staying = [victim for victim in victims if not victim.is_terminating]
+        if not staying:
+            return
+        self._observer.preemption(len(victims))
+        wanted = [victim for victim in staying if victim.uid not in self._evicted]
+        for victim in staying:
+            if victim.uid in self._evicted:
+                self._hoping.setdefault(victim.uid, []).append(preemptor)
         if not wanted:
             return
         log.info(2, "Start the preemption asynchronously", preemptor=preemptor.key, node=node, victims=len(wanted))
@@ -106,8 +115,8 @@ class Preemption:
         if worked:
             worked = await self._remove(preemptor, node, last)
         else:
-            self._evicted.discard(last.uid)
-        del self._last_victim[preemptor.uid]
+            self._spare(last)
+        self._last_victim.pop(preemptor.uid, None)
         now = self._clock.monotonic()
         if not worked:
             self._queue.retry_later(preemptor, now)
@@ -119,7 +128,7 @@ class Preemption:
         """Whether the victim goes, or will."""
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         if self._bindings.cancel(victim.uid, "preempted"):
-            self._evicted.discard(victim.uid)
+            self.forget(victim.uid)
             note += " (in kube-scheduler memory)."
         else:
             message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
@@ -127,14 +136,20 @@ class Preemption:
                 async with self._slots:
                     await self._evictor.evict(victim, message)
             except Exception as error:
-                self._evicted.discard(victim.uid)
+                self._spare(victim)
                 log.error("Tried to preempt pod", error, pod=victim.key, preemptor=preemptor.key)
                 return False
         log.info(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor.key, victim=victim.key, node=node)
         self._events.event(victim, "Normal", "Preempted", "Preempting", note)
         if self._is_gone(victim):
-            self._evicted.discard(victim.uid)
+            self.forget(victim.uid)
         return True
+
+    def _spare(self, victim: Pod) -> None:
+        """The victim stays for now: who else counted on its end must try again."""
+        self._evicted.discard(victim.uid)
+        for preemptor in self._hoping.pop(victim.uid, ()):
+            self._queue.retry_later(preemptor, self._clock.monotonic())
 
     def _is_gone(self, victim: Pod) -> bool:
         latest = self._pods.get(victim.key)

@@ -153,3 +153,44 @@ async def test_lesser_promises_on_the_node_are_withdrawn(make_world: MakeWorld) 
     assert world.evictions.names == ["v"]
     assert world.queued(mid).attempts == 2
     assert [status for name, status in world.patches if name == "mid"][-1]["nominatedNodeName"] is None
+
+
+async def test_who_counted_on_the_eviction_of_another_hears_that_it_failed(make_world: MakeWorld) -> None:
+    world = preempting(make_world)
+    world.evictions.released.clear()
+    world.evictions.broken = {"v"}
+    world.apply(make_pod("v", node="n1", cpu="4"))
+    preemptors = [world.apply(make_pod(name, cpu="2", priority=100)) for name in ("first", "second")]
+    await world.settle()
+    assert world.evictions.names == ["v"]
+    assert [world.queued(pod).place for pod in preemptors] == [Place.UNSCHEDULABLE] * 2
+    world.evictions.released.set()
+    await world.settle()
+    assert [world.queued(pod).place for pod in preemptors] == [Place.ERROR_BACKOFF] * 2
+
+
+async def test_a_preemptor_that_is_tried_again_early_may_choose_others(make_world: MakeWorld) -> None:
+    """Its last victim was seen to go, so it is not kept out; the answer to that deletion comes later."""
+    world = preempting(make_world)
+    world.evictions.released.clear()
+    victim = world.apply(make_pod("v", node="n1", cpu="4"))
+    high = world.apply(make_pod("high", cpu="3", priority=100))
+    await world.settle()
+    world.delete(victim)
+    world.apply(make_pod("w", node="n1", cpu="4"))
+    await world.after(10.0)
+    assert world.evictions.names == ["v", "w"]
+    world.evictions.released.set()
+    await world.settle()
+    assert not world.scheduler.preemption.is_running(high.uid)
+    world.delete(next(pod for pod in world.pods if pod.name == "w"))
+    await world.after(10.0)
+    assert world.bound == {"high": "n1"}
+
+
+async def test_a_preemption_without_anybody_to_remove_is_not_measured(make_world: MakeWorld) -> None:
+    world = preempting(make_world)
+    world.apply(make_pod("v", node="n1", cpu="4", deletion="2026-01-01T00:00:00Z"))
+    world.apply(make_pod("high", cpu="3", priority=100))
+    await world.settle()
+    assert world.observer.of("preemption") == []
