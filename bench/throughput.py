@@ -164,7 +164,7 @@ def main(nodes: int, pods: int, workload: str, kubeconfig: Path | None, versus: 
         if kubeconfig is None:
             kubeconfig = folder / "kubeconfig"
             server = subprocess.Popen(
-                [str(BIN / "kube-pyscheduler"), "devserver", f"--kubeconfig-out={kubeconfig}"],
+                [str(BIN / "kube-pyscheduler"), "devserver", f"--kubeconfig-out={kubeconfig}", "--without=all"],
                 stdout=subprocess.DEVNULL,
             )
         try:
