@@ -238,6 +238,9 @@ class Cycle:
     def score(self) -> Ints:
         """int64[high]: the weighted total where feasible, NOT_FEASIBLE elsewhere. Raises AttemptFailed."""
         compiled = self.compiled
+        if not self.profile.score:
+            # All are worth the same. Source: prioritizeNodes in schedule_one.go.
+            return np.where(self.feasible, np.int64(1), NOT_FEASIBLE)
         if compiled.score_failure:
             raise AttemptFailed(error(compiled.score_failure))
         node_scoped = compiled.node_scoped

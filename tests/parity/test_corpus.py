@@ -14,42 +14,34 @@ from tests.parity.corpus_files import Case, read_cases
 from tests.parity.runner import Runner
 
 CORPUS = Path(__file__).parent / "corpus"
-NODE_SCOPED_FAMILIES = (
-    "gates_features",
-    "image_locality",
-    "node_affinity",
-    "node_name",
-    "node_ports",
-    "resources_fit",
-    "resources_score",
-    "taints",
-)
-POST_FILTER_KEYS = frozenset(
-    {
-        "message",
-        "message_full",
-        "postfilter_message",
-        "preemption",
-        "preemption_candidates",
-        "preemption_statuses",
-    }
-)
+FAMILIES = tuple(sorted(file.name.partition(".")[0] for file in CORPUS.glob("*.jsonl.gz")))
+OF_DYNAMIC_RESOURCES = frozenset({"dra", "dra_extended"})
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 
 
 def what_is_built(expected: dict[str, Any]) -> dict[str, Any]:
     """Without what plugins that are not built yet would say; everything once all are."""
     if not NOT_BUILT:
         return expected
-    kept = {
-        key: value
-        for key, value in expected.items()
-        if key not in POST_FILTER_KEYS or not NOT_BUILT & {"DefaultPreemption", "DynamicResources"}
-    }
+    kept = {key: value for key, value in expected.items() if key != "scores"}
     kept["scores"] = {plugin: scores for plugin, scores in expected["scores"].items() if plugin not in NOT_BUILT}
+    if "DynamicResources" in NOT_BUILT:
+        if any(expected["scores"].get("DynamicResources", {}).values()):
+            del kept["totals"], kept["best"]
+        said = expected.get("postfilter_message", "")
+        for key in ("message", "message_full", "postfilter_message"):
+            if said.startswith(NOTHING_TO_DEALLOCATE) and key in kept:
+                rest = said.removeprefix(NOTHING_TO_DEALLOCATE).removeprefix(", ")
+                kept[key] = kept[key].replace(said, rest).rstrip()
+            elif said == "not found":
+                # It fails where a PreFilter before its own ended the attempt, and keeps preemption from running.
+                kept.pop(key, None)
+        if not kept.get("postfilter_message", "-"):
+            del kept["postfilter_message"]
     return kept
 
 
-@pytest.mark.parametrize("family", NODE_SCOPED_FAMILIES)
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in OF_DYNAMIC_RESOURCES])
 def test_family_is_exact(family: str) -> None:
     results = list(Runner(seed=1).run(list(read_cases(CORPUS, family))))
     assert len(results) >= 60
@@ -62,7 +54,7 @@ def test_family_is_exact(family: str) -> None:
 
 
 def test_the_order_of_cases_and_objects_changes_nothing() -> None:
-    cases: list[Case] = [case for case in read_cases(CORPUS) if case["family"] in (*NODE_SCOPED_FAMILIES, "mixed")]
+    cases: list[Case] = list(read_cases(CORPUS))[::4]
     shuffled = list(cases)
     random.Random(5).shuffle(shuffled)
     first = {result.case["id"]: _dumped(result.got) for result in Runner(seed=3).run(cases)}
