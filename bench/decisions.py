@@ -89,6 +89,7 @@ class Bench:
         for _ in range(scenario.promised):
             pod = self._pod(self._rng.randrange(templates))
             handle.nominator.nominate(PodInfo(pod), self._rng.choice(self._nodes).name)
+        self._engine.prepare([self._profile])
 
     def run(self, decisions: int) -> Times:
         """Decide and assume so many times."""

@@ -51,6 +51,10 @@ class InterPodAffinity(PreFilter, NodeFilter, PreScore, NodeScore):
         self._ignores_existing_preferences = args.ignore_preferred_terms_of_existing_pods
         self._namespaces = NamespaceNames()
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(PodClasses)
+        ctx.table.attached(ExistingTerms)
+
     # Filter
 
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from kube_pyscheduler.columns.arrays import Mask
+from kube_pyscheduler.columns.pod_classes import PodClasses
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
@@ -64,6 +65,9 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
         self._default_hard = _Defaults(parse(defaults, {}, DO_NOT_SCHEDULE))
         self._default_soft = _Defaults(parse(defaults, {}, SCHEDULE_ANYWAY))
         self._selectors = DefaultSelectors()
+
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(PodClasses)
 
     # Filter
 
