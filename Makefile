@@ -36,7 +36,7 @@ contracts: venv
 	$(BIN)/lint-imports
 
 tests: venv
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # The API behaviour the daemon relies on, on any cluster: make test-contract KUBECONFIG=...
 test-contract: venv
