@@ -17,7 +17,7 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex
 from kube_pyscheduler.columns.pod_columns import PodColumns
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.columns.what_if import WhatIf
+from kube_pyscheduler.columns.what_if import Charges, WhatIf
 from kube_pyscheduler.framework.interfaces import CycleContext
 from kube_pyscheduler.framework.row_changes import RowChange, RowChanges, Tally
 from kube_pyscheduler.framework.status import Status, error, unresolvable
@@ -27,21 +27,38 @@ from kube_pyscheduler.plugins.default_preemption.candidates import Candidate
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
-class Removed(RowChanges):
-    """The pods that are thought away at the moment, by row.
+class Batch(RowChanges):
+    """Rows under trial, and their pods of lower priority: which of them are thought away at the moment.
 
-    ``slots`` of row ``rows[i]`` are those from ``starts[i]`` up to ``starts[i + 1]``; ``gone`` says which are away.
+    ``rows``: int64[k]. ``slots``: the pods, those of one row together, the more important first. ``gone`` and
+    ``violating``: bool[pods], who is away, and whose end would break a budget.
     """
 
-    def __init__(self, pods: PodColumns, rows: RowIndex, starts: Ints, slots: RowIndex) -> None:
+    def __init__(self, pods: PodColumns, rows: RowIndex, counts: Ints, slots: RowIndex) -> None:
         self._pods = pods
-        self._place = {row: place for place, row in enumerate(rows.tolist())}
-        self._starts = starts
-        self._slots = slots
+        self.rows = rows
+        self.counts = counts
+        self.slots = slots
+        self.starts: Ints = np.concatenate(([0], np.cumsum(counts)))
         self.gone: Mask = np.ones(len(slots), dtype=np.bool_)
+        self.violating: Mask = np.zeros(len(slots), dtype=np.bool_)
+        self._place = {row: place for place, row in enumerate(rows.tolist())}
+
+    def pods_of(self, place: int) -> slice:
+        """Where in ``slots`` the pods of ``rows[place]`` are."""
+        return slice(self.starts[place], self.starts[place + 1])
+
+    def charges(self, positions: RowIndex) -> Charges:
+        """What some of ``slots`` take, those of one row together."""
+        return self._pods.charges(self.slots[positions])
+
+    def infos(self, slots: RowIndex) -> tuple[PodInfo, ...]:
+        """The pods in some slots."""
+        return tuple([self._pods.info(slot) for slot in slots.tolist()])
 
     def __getitem__(self, row: int) -> RowChange:
-        return RowChange(removed=tuple(self._pods.info(slot) for slot in self.slots_of(self._place[row]).tolist()))
+        pods = self.pods_of(self._place[row])
+        return RowChange(removed=self.infos(self.slots[pods][self.gone[pods]]))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._place)
@@ -54,12 +71,13 @@ class Removed(RowChanges):
 
     @cached_property
     def _tally(self) -> Tally:
-        return Tally(self._pods.row[self._slots], [self._pods.info(slot) for slot in self._slots.tolist()])
+        return Tally(self._pods.row[self.slots], self.infos(self.slots))
 
-    def slots_of(self, place: int) -> RowIndex:
-        """The slots of one row's pods that are away, the most important first."""
-        segment = slice(self._starts[place], self._starts[place + 1])
-        return self._slots[segment][self.gone[segment]]
+    def in_order_of_return(self) -> RowIndex:
+        """Positions in ``slots``: on each row those whose end would break a budget first."""
+        if not self.violating.any():
+            return np.arange(len(self.slots))
+        return np.lexsort((~self.violating, np.repeat(np.arange(len(self.rows)), self.counts)))
 
 
 class DryRun:
@@ -75,7 +93,8 @@ class DryRun:
     def try_rows(self, rows: RowIndex) -> list[Candidate]:
         """Candidates among these live rows, in their order. With k rows: O(pods of the cluster) in array steps, and
         as many calls of the filters as a row has pods at most."""
-        place = np.full(self._ctx.table.capacity, -1, dtype=np.int64)
+        table, refilter = self._ctx.table, self._ctx.refilter
+        place = np.full(table.capacity, -1, dtype=np.int64)
         place[rows] = np.arange(len(rows))
         slots = self._pods.below(self._priority, place)
         counts = np.bincount(place[self._pods.row[slots]], minlength=len(rows))
@@ -84,74 +103,46 @@ class DryRun:
             rows, counts = rows[counts > 0], counts[counts > 0]
         if not len(rows):
             return []
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        removed = Removed(self._pods, rows, starts, slots)
-        refilter = self._ctx.refilter
-        with self._ctx.table.what_if(rows) as world:
+        batch = Batch(self._pods, rows, counts, slots)
+        with table.what_if(rows) as world:
             world.remove(self._pods.charges(slots))
-            fits = refilter.fits_if(rows, removed)
+            fits = refilter.fits_if(rows, batch)
             if not fits.all():
-                self.in_vain += refilter.refusals_if(rows[~fits], removed)
+                self.in_vain += refilter.refusals_if(rows[~fits], batch)
             places = np.flatnonzero(fits)
-            violating = self._violating(slots, starts, places)
-            self._reprieve(world, rows, places, _order(starts, violating), starts, slots, removed)
-        return list(self._candidates(rows, places, removed, violating, starts))
+            self._mark_violating(batch, places)
+            self._reprieve(world, batch, places)
+        return list(self._candidates(batch, places))
 
-    def _violating(self, slots: RowIndex, starts: Ints, places: RowIndex) -> Mask:
-        """bool[len(slots)]: whose end would break a budget."""
-        violating = np.zeros(len(slots), dtype=np.bool_)
+    def _mark_violating(self, batch: Batch, places: RowIndex) -> None:
         if self._budgets:
             for place in places.tolist():
-                segment = slice(starts[place], starts[place + 1])
-                victims = [self._pods.info(slot) for slot in slots[segment].tolist()]
-                violating[segment] = self._budgets.violated_by(victims)
-        return violating
+                pods = batch.pods_of(place)
+                batch.violating[pods] = self._budgets.violated_by(batch.infos(batch.slots[pods]))
 
-    def _reprieve(
-        self,
-        world: WhatIf,
-        rows: RowIndex,
-        places: RowIndex,
-        order: RowIndex,
-        starts: Ints,
-        slots: RowIndex,
-        removed: Removed,
-    ) -> None:
-        """Bring back the pods of ``rows[places]`` that may stay, the n-th of each row in the n-th step."""
-        counts = np.diff(starts)
+    def _reprieve(self, world: WhatIf, batch: Batch, places: RowIndex) -> None:
+        """Bring back the pods of these rows that may stay, the n-th of each row in the n-th step."""
+        order = batch.in_order_of_return()
         step = 0
-        while len(places := places[counts[places] > step]):
-            positions = order[starts[places] + step]
-            world.add(self._pods.charges(slots[positions]))
-            removed.gone[positions] = False
-            refused = ~self._ctx.refilter.fits_if(rows[places], removed)
-            if refused.any():
-                world.remove(self._pods.charges(slots[positions[refused]]))
-                removed.gone[positions[refused]] = True
+        while len(places := places[batch.counts[places] > step]):
+            positions = order[batch.starts[places] + step]
+            world.add(batch.charges(positions))
+            batch.gone[positions] = False
+            leaving = positions[~self._ctx.refilter.fits_if(batch.rows[places], batch)]
+            if len(leaving):
+                world.remove(batch.charges(leaving))
+                batch.gone[leaving] = True
             step += 1
 
-    def _candidates(
-        self, rows: RowIndex, places: RowIndex, removed: Removed, violating: Mask, starts: Ints
-    ) -> Iterator[Candidate]:
+    def _candidates(self, batch: Batch, places: RowIndex) -> Iterator[Candidate]:
         for place in places.tolist():
-            node = self._ctx.table.names[rows[place]]
-            slots = removed.slots_of(place)
+            pods = batch.pods_of(place)
+            gone = batch.gone[pods]
+            slots = batch.slots[pods][gone]
+            node = self._ctx.table.names[batch.rows[place]]
             if not len(slots):
                 status = error(f'expected at least one victim pod on node "{node}"')
-                self.in_vain.append((status, rows[place : place + 1]))
+                self.in_vain.append((status, batch.rows[place : place + 1]))
                 continue
-            segment = slice(starts[place], starts[place + 1])
-            yield Candidate(
-                node=node,
-                victims=tuple(self._pods.info(slot) for slot in slots.tolist()),
-                violations=int(np.count_nonzero(removed.gone[segment] & violating[segment])),
-                started=self._pods.start.item(slots[0]),
-            )
-
-
-def _order(starts: Ints, violating: Mask) -> RowIndex:
-    """The positions of all victims as they may come back: on each row those whose end would break a budget first."""
-    if not violating.any():
-        return np.arange(len(violating))
-    row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.lexsort((~violating, row))
+            violations = int(np.count_nonzero(batch.violating[pods][gone]))
+            yield Candidate(node, batch.infos(slots), violations, self._pods.start.item(slots[0]))
