@@ -163,12 +163,12 @@ async def test_bc_26_replacements_wait_while_the_node_is_emptied(world: Preempti
 async def test_bc_76_a_claim_for_one_pod_is_taken_over(world: PreemptingWorld) -> None:
     for name in ("n1", "n2"):
         world.node(name)
-    claim = {
+    claim: dict[str, Any] = {
         "metadata": {"name": "single", "namespace": "default"},
         "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "disk"},
         "status": {"phase": "Bound"},
     }
-    volume = {
+    volume: dict[str, Any] = {
         "metadata": {"name": "disk"},
         "spec": {
             "accessModes": ["ReadWriteOncePod"],
