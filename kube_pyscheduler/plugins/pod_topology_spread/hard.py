@@ -26,8 +26,8 @@ REASON = "node(s) didn't match pod topology spread constraints"
 
 
 class HardConstraint:
-    """One constraint with how things are. ``counts``: float64[domains], matching pods on eligible nodes; whole numbers;
-    nowhere is anything."""
+    """One constraint with how things are. ``domain``: int64[capacity]. ``counts``: float64[domains], matching pods on
+    eligible nodes, in whole numbers; that of NOWHERE means nothing."""
 
     def __init__(self, table: NodeTable, pod: PodInfo, constraint: Constraint, keys: tuple[str, ...]) -> None:
         topology = table.attached(Topologies).get(constraint.topology_key)

@@ -53,3 +53,20 @@ def test_such_a_term_of_a_pod_that_is_there_says_nothing_and_its_other_terms_sti
     assert cluster.fit(make_pod("p", labels={"app": "web"})) == {"n2"}
     cluster.cache.remove_pod(make_pod("a").uid)
     assert cluster.fit(make_pod("p", labels={"app": "web"})) == {"n1", "n2"}
+
+
+# The same as v1.36, though one might think otherwise.
+
+
+def test_match_label_keys_are_left_to_the_api_server() -> None:
+    affinity = required(kind="podAntiAffinity")
+    affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["matchLabelKeys"] = ["hash"]
+    cluster = Cluster(NODES, [make_pod("a", node="n1", labels={"app": "web", "hash": "old"})])
+    assert cluster.fit(make_pod("p", labels={"app": "web", "hash": "new"}, affinity=affinity)) == {"n2"}
+
+
+def test_terminating_pods_still_attract_and_repel() -> None:
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    cluster = Cluster(NODES, [make_pod("a", node="n1", labels={"app": "web"}, metadata=going)])
+    assert cluster.fit(make_pod("p", affinity=required())) == {"n1"}
+    assert cluster.fit(make_pod("p", affinity=required(kind="podAntiAffinity"))) == {"n2"}

@@ -97,3 +97,32 @@ def test_default_constraints_count_the_pods_of_the_controller(
     listers: dict[str, Lister[Any]] = vars(cluster.cache.listers)
     listers[lister].put(kind.decoder.decode(msgspec.json.encode(document)))
     assert cluster.fit(pod) == {"n2"}
+
+
+# The same as v1.36, though one might think otherwise.
+
+ZONES = [make_node("n1", labels={ZONE: "a"}), make_node("n2", labels={ZONE: "b"})]
+
+
+def test_an_empty_selector_counts_none_of_the_pods_that_are_there() -> None:
+    pods = [make_pod(f"p{number}", node="n1", labels={"app": "web"}) for number in range(3)]
+    pod = make_pod("p", labels={"app": "web"}, topologySpreadConstraints=[constraint(labelSelector={})])
+    assert Cluster(ZONES, pods, PROFILE).fit(pod) == {"n1", "n2"}
+
+
+def test_nodes_that_lack_the_key_of_one_constraint_count_for_none() -> None:
+    pods = [make_pod("a", node="n1", labels={"app": "web"})]
+    rack = constraint(topologyKey="rack")
+    pod = make_pod("p", labels={"app": "web"}, topologySpreadConstraints=[constraint(), rack])
+    racked = make_node("n3", labels={ZONE: "a", "rack": "r"})
+    assert Cluster([*ZONES, racked], pods, PROFILE).fit(pod) == {"n3"}
+
+
+def test_soft_constraints_on_hosts_count_pods_whatever_the_inclusion_policies_say() -> None:
+    pods = [make_pod("a", node="n1", labels={"app": "web"})]
+    tainted = make_node("n1", taints=[{"key": "k", "effect": "NoSchedule"}])
+    soft = constraint(
+        topologyKey="kubernetes.io/hostname", whenUnsatisfiable="ScheduleAnyway", nodeTaintsPolicy="Honor"
+    )
+    pod = make_pod("p", labels={"app": "web"}, topologySpreadConstraints=[soft])
+    assert Cluster([tainted, make_node("n2")], pods, PROFILE).totals(pod) == {"n1": 0, "n2": 100}
