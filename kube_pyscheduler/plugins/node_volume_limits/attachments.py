@@ -27,8 +27,10 @@ class Attachments:
         """By attachment: what was told of it."""
         self._at: dict[tuple[str, str], set[str]] = {}
         """("node" or "volume", name) → attachments."""
+        self._row_of: dict[str, int | None] = {}
+        """By attachment: the row its node had; None for nodes without one."""
         self._node_at: dict[int, str] = {}
-        """Nodes with attachments, by the row they were on."""
+        """The node whose attachments were counted last on a row."""
 
     def sync(self, listers: Listers) -> None:
         """Cost: the attachments that changed, those of volumes that changed, and those of nodes that moved."""
@@ -53,17 +55,18 @@ class Attachments:
                 self._count(listers, attachment)
 
     def _moved(self, row: int) -> set[str]:
-        """The attachments of the nodes that came to a row or left it."""
-        before, after = self._node_at.get(row, ""), self._table.names[row]
-        if before == after:
-            return set()
-        self._node_at.pop(row, None)
-        return self._at.get(("node", before), set()) | self._at.get(("node", after), set())
+        """The attachments of nodes that came to a row or left it."""
+        names: set[str] = set()
+        for node in (self._node_at.get(row, ""), self._table.names[row]):
+            now = self._table.row_of.get(node)
+            names |= {name for name in self._at.get(("node", node), ()) if self._row_of[name] != now}
+        return names
 
     def _take_back(self, name: str) -> None:
         attachment = self._known.pop(name, None)
         if attachment is None:
             return
+        del self._row_of[name]
         counted = self._counted.pop(name, None)
         if counted is not None:
             self._changed(*counted, -1)
@@ -78,10 +81,11 @@ class Attachments:
         self._known[name] = attachment
         for place in _places(attachment):
             self._at.setdefault(place, set()).add(name)
-        row = self._table.row_of.get(attachment.spec.node_name)
+        node = attachment.spec.node_name
+        row = self._row_of[name] = self._table.row_of.get(node)
         if row is None:
             return
-        self._node_at[row] = attachment.spec.node_name
+        self._node_at[row] = node
         volume = listers.persistent_volumes.get(attachment.spec.source.persistent_volume_name)
         if not attachment.spec.attacher or volume is None or volume.spec.csi is None:
             return

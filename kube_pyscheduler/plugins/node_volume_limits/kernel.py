@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -75,7 +75,7 @@ class VolumeLimitsKernel(FilterKernel):
         for driver in self._by_driver:
             exceeded = self._exceeded(table, driver, rows, self._attached.counts(driver).volumes[rows])
             codes[exceeded & (codes == 0)] = 1
-        self._mark_broken_pods(table, rows, codes)
+        self._mark_broken_pods(table, rows, codes, self._attached.broken_rows(), NO_CHANGES)
         return codes
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
@@ -91,7 +91,8 @@ class VolumeLimitsKernel(FilterKernel):
                 row = int(rows[place])
                 exceeded[place] = self._exceeds(driver, row, changes.get(row, UNCHANGED))
             codes[exceeded & (codes == 0)] = 1
-        self._mark_broken_pods(table, rows, codes, changes)
+        come = rows[changes.sums(rows, self._is_broken) > 0].tolist()
+        self._mark_broken_pods(table, rows, codes, {*self._attached.broken_rows(), *come}, changes)
         return codes
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
@@ -110,18 +111,21 @@ class VolumeLimitsKernel(FilterKernel):
             codes[(codes == 0) & ~registered & _concerned(ids, driver not in self._everywhere)] = number
         return codes
 
-    def _mark_broken_pods(self, table: NodeTable, rows: Rows, codes: Codes, changes: RowChanges = NO_CHANGES) -> None:
+    def _mark_broken_pods(
+        self, table: NodeTable, rows: Rows, codes: Codes, suspects: Iterable[int], changes: RowChanges
+    ) -> None:
         """Where limits are counted at all, pods with volumes that cannot be told make the attempt fail."""
         if not self._by_driver:
             return
         marked = np.zeros(table.high, dtype=np.bool_)
-        for row in self._attached.broken_rows():
+        for row in suspects:
             facts = self._column.facts(row)
             if facts is None or not facts.limits:
                 continue
-            gone = {info.uid for info in changes.get(row, UNCHANGED).removed}
-            pods = [info for uid, info in table.pods[row].items() if uid not in gone]
-            problem = self._attached.problem(self._listers, pods)
+            change = changes.get(row, UNCHANGED)
+            gone = {info.uid for info in change.removed}
+            left = [info for uid, info in table.pods[row].items() if uid not in gone]
+            problem = self._attached.problem(self._listers, (*left, *change.added))
             if problem:
                 self._broken[row] = problem
                 marked[row] = True
@@ -168,6 +172,10 @@ class VolumeLimitsKernel(FilterKernel):
         """The volumes of the driver that a pod has, one entry a use."""
         found = [self._attached.meaning(self._listers, use) for use in info.derived(uses_of)]
         return [use.volume for use in found if isinstance(use, Counted) and use.volume.driver == driver]
+
+    def _is_broken(self, info: PodInfo) -> int:
+        """1 for pods on no node yet whose volumes cannot be told."""
+        return 0 if info.pod.spec.node_name else bool(self._attached.problem(self._listers, (info,)))
 
     def _freed_by(self, info: PodInfo, *, driver: str, table: NodeTable) -> int:
         """How many places are free when the pod goes from its node, if it shares no volume; 0 for pods that come."""
