@@ -64,7 +64,6 @@ class Cycle:
         """(plugin, weighted final scores int64[high]) of cluster-scoped plugins, after ``score``."""
         ctx.refilter = self
         self._nominated = nominated
-        self._narrowed = False
         self._restricting: list[str] = []
 
     # PreFilter
@@ -148,7 +147,6 @@ class Cycle:
             feasible = feasible & self.allowed
         for run in filters.fresh:
             feasible = feasible & (run.codes == 0)
-        self._narrowed = self.allowed is not None or bool(filters.fresh)
         if self._guests is not None:
             feasible = self._beside_guests(self._guests, feasible)
         if filters.may_fail:
@@ -166,7 +164,6 @@ class Cycle:
         refused = rows[~self._refilter.fit_beside(rows)]
         if not len(refused):
             return feasible
-        self._narrowed = True
         feasible = feasible.copy()
         feasible[refused] = False
         return feasible
@@ -179,7 +176,6 @@ class Cycle:
         others[list(last_resort)] = False
         if not others.any():
             return feasible
-        self._narrowed = True
         return others
 
     def try_promised(self, row: int) -> bool:
@@ -249,13 +245,11 @@ class Cycle:
         node_scoped.normalise(table, self.feasible)
         if node_scoped.out_of_range:
             self._check_kept_range()
-        totals = node_scoped.masked[: table.high]
+        totals = node_scoped.totals[: table.high]
         extra = self._cluster_scores()
         if extra is not None:
             totals = totals + extra
-        if self._narrowed:
-            totals = np.where(self.feasible, totals, NOT_FEASIBLE)
-        return totals
+        return np.where(self.feasible, totals, NOT_FEASIBLE)
 
     def _pre_score(self) -> None:
         self.skipped_scores.update(self.compiled.skipped_scores)
@@ -300,13 +294,13 @@ class Cycle:
     def _check_kept_range(self) -> None:
         for slot in self.compiled.node_scoped.scores:
             plugin = self.profile.score[slot.position][0]
-            _check_range(plugin.name, slot.final[: self.ctx.table.high][self.feasible])
+            _check_range(plugin.name, slot.final[: self.ctx.table.high][self.feasible].astype(np.int64))
 
     def scores(self) -> list[tuple[str, Scores]]:
         """After ``score``: (plugin, weighted final scores int64[high]) of every plugin that scored."""
         high = self.ctx.table.high
         kept = [
-            (self.profile.score[slot.position][0].name, slot.weight * slot.final[:high])
+            (self.profile.score[slot.position][0].name, slot.weighted(slice(0, high)))
             for slot in self.compiled.node_scoped.scores
         ]
         return [*kept, *self.plugin_scores]

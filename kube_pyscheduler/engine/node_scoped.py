@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, Ints, Mask, RowIndex, Rows, Scores
+from kube_pyscheduler.columns.arrays import Codes, Ints, Mask, Rows, Scores
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.framework.errors import PluginError
 from kube_pyscheduler.framework.interfaces import (
@@ -57,11 +57,16 @@ class ScoreSlot:
         self.weight = weight
         self.kernel = kernel
         self.build = build
-        self.raw: Scores = np.zeros(capacity, dtype=np.int64)
-        self.final: Scores = self.raw if kernel.normalize is Normalize.NONE else np.zeros(capacity, dtype=np.int64)
+        self.raw = np.zeros(capacity, dtype=kernel.dtype)
+        self.final = self.raw if kernel.normalize is Normalize.NONE else np.zeros(capacity, dtype=np.int16)
         self.any_raw = False
         self.greatest = 0
         """The greatest feasible raw score that ``final`` was made with."""
+
+    def weighted(self, rows: Rows) -> Scores:
+        """int64[rows]: what the plugin adds to the totals."""
+        final = self.final[rows].astype(np.int64)
+        return final if self.weight == 1 else self.weight * final
 
 
 class NodeScoped:
@@ -77,17 +82,15 @@ class NodeScoped:
         """bool[C]: live rows that every filter of these lets pass."""
         self.totals: Ints = np.zeros(table.capacity, dtype=np.int64)
         """int64[C]: weighted sum of the final scores."""
-        self.masked: Ints = np.full(table.capacity, NOT_FEASIBLE, dtype=np.int64)
-        """``totals`` where ``fits``, else NOT_FEASIBLE."""
         self.out_of_range = False
-        """A score without normalisation was outside 0–100 on some row."""
+        """Some row had a score that cannot end within 0–100."""
         self._normalised = [slot for slot in scores if slot.kernel.normalize is not Normalize.NONE]
         self._fill(table)
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, in bytes."""
-        size = self.fits.nbytes + self.totals.nbytes + self.masked.nbytes
+        size = self.fits.nbytes + self.totals.nbytes
         size += sum(slot.codes.nbytes for slot in self.filters)
         for slot in self.scores:
             size += slot.raw.nbytes + (slot.final.nbytes if slot.final is not slot.raw else 0)
@@ -167,15 +170,14 @@ class NodeScoped:
         for slot in self.filters:
             fits &= slot.codes[rows] == 0
         self.fits[rows] = fits
-        self.masked[rows] = np.where(fits, self.totals[rows], NOT_FEASIBLE)
 
     def _score(self, table: NodeTable, slot: ScoreSlot, rows: Rows) -> None:
         raw = slot.kernel.scores(table, rows)
         slot.raw[rows] = raw
-        if slot.kernel.normalize is Normalize.NONE:
-            if len(raw) and (int(raw.min()) < 0 or int(raw.max()) > MAX_NODE_SCORE):
-                self.out_of_range = True
-        else:
+        is_final = slot.kernel.normalize is Normalize.NONE
+        if len(raw) and (int(raw.min()) < 0 or (is_final and int(raw.max()) > MAX_NODE_SCORE)):
+            self.out_of_range = True
+        if not is_final:
             slot.any_raw = bool(slot.raw[: table.high].any())
             self._finish(slot, rows)
 
@@ -185,18 +187,12 @@ class NodeScoped:
         if slot.greatest == 0:
             slot.final[rows] = MAX_NODE_SCORE if reverse else 0
             return
-        scaled = MAX_NODE_SCORE * slot.raw[rows] // slot.greatest
+        # Rows that are not feasible may be scaled beyond what the array holds; nobody looks at them.
+        scaled = MAX_NODE_SCORE * slot.raw[rows].astype(np.int64) // slot.greatest
         slot.final[rows] = MAX_NODE_SCORE - scaled if reverse else scaled
 
     def _update_totals(self, rows: Rows) -> None:
         totals = np.zeros_like(self.totals[rows])
         for slot in self.scores:
-            final = slot.final[rows]
-            totals += final if slot.weight == 1 else slot.weight * final
+            totals += slot.weighted(rows)
         self.totals[rows] = totals
-        self.masked[rows] = np.where(self.fits[rows], totals, NOT_FEASIBLE)
-
-
-def rows_of(mask: Mask) -> RowIndex:
-    """The rows where a mask holds."""
-    return np.flatnonzero(mask)

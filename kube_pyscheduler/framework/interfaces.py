@@ -247,6 +247,8 @@ class ScoreKernel(ABC):
 
     reads_usage: bool = True
     normalize: Normalize | Normalizer = Normalize.NONE
+    dtype: type[np.signedinteger[Any]] = np.int64
+    """What the engine keeps raw scores of ``Scope.NODE`` in: the smallest type that holds them all."""
 
     @abstractmethod
     def scores(self, table: NodeTable, rows: Rows) -> Scores:

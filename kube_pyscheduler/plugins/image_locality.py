@@ -31,6 +31,7 @@ class ImageLocalityKernel(ScoreKernel):
     of nodes, has changed."""
 
     reads_usage = False
+    dtype = np.int16
 
     def __init__(self, table: NodeTable, images: tuple[str, ...], containers: int) -> None:
         self._images = images

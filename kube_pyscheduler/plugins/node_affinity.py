@@ -85,6 +85,7 @@ class AffinityScoreKernel(ScoreKernel):
 
     reads_usage = False
     normalize = Normalize.DEFAULT
+    dtype = np.int32
 
     def __init__(self, table: NodeTable, terms: Terms) -> None:
         self._terms = weighted_terms(table, terms)

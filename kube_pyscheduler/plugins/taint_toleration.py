@@ -48,6 +48,7 @@ class TaintScoreKernel(ScoreKernel):
 
     reads_usage = False
     normalize = Normalize.REVERSED
+    dtype = np.int32
 
     def __init__(self, table: NodeTable, tolerations: Sequence[Toleration]) -> None:
         self._counts = LookupTable(

@@ -64,7 +64,12 @@ def scored_resources(table: NodeTable, specs: Sequence[ResourceSpec], amounts: A
 
 
 class AllocationKernel(ScoreKernel):
-    """Weighted mean of one score a resource; resources that a node does not have are left out."""
+    """Weighted mean of one score a resource; resources that a node does not have are left out.
+
+    Within ±100 even where a product overflows: it is divided by a capacity that is large then.
+    """
+
+    dtype = np.int16
 
     def __init__(self, resources: Sequence[ScoredResource]) -> None:
         self._resources = resources
@@ -211,6 +216,8 @@ def strategy_kernel(table: NodeTable, strategy: ScoringStrategy, pod: PodInfo) -
 
 class BalancedKernel(ScoreKernel):
     """50 + (50 + with − without) ÷ 2, where "with" and "without" are the balance of a node after and before the pod."""
+
+    dtype = np.int16
 
     def __init__(self, resources: Sequence[ScoredResource]) -> None:
         self._resources = resources
