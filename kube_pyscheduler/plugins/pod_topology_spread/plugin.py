@@ -11,6 +11,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.cycle_state import StateKey
+from kube_pyscheduler.framework.default_selector import DefaultSelectors
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -37,7 +38,6 @@ from kube_pyscheduler.plugins.pod_topology_spread.constraints import (
     parse,
     with_selector,
 )
-from kube_pyscheduler.plugins.pod_topology_spread.default_selector import DefaultSelectors
 from kube_pyscheduler.plugins.pod_topology_spread.hard import HardSpreadKernel
 from kube_pyscheduler.plugins.pod_topology_spread.soft import SoftSpreadKernel
 

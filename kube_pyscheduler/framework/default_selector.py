@@ -5,6 +5,8 @@ Source: DefaultSelector in pkg/scheduler/framework/plugins/helper/spread.go.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kube_pyscheduler.columns.label_matcher import EVERYTHING, LabelMatcher, labels_matcher, selector_matcher
 from kube_pyscheduler.framework.listers import Lister, Listers
 from kube_pyscheduler.objects.group import ReplicaSet, Service, StatefulSet
@@ -18,17 +20,29 @@ _PodKey = tuple[str, frozenset[tuple[str, str]]]
 _Owned = ReplicaSet | StatefulSet
 
 
+@dataclass(frozen=True, slots=True)
+class PodServices:
+    """The services that select a pod. ``labels``: all that they ask for. ``selector``: the pods that have these, all
+    of them where there is no service. ``first``: the selector of the service whose name comes first, if there is one.
+    """
+
+    labels: dict[str, str]
+    selector: LabelMatcher
+    first: LabelMatcher | None
+
+
 class DefaultSelectors:
     """Remembers answers: the services of a pod are looked for once, until some service changes."""
 
     def __init__(self) -> None:
-        self._services: dict[_PodKey, tuple[dict[str, str], LabelMatcher]] = {}
+        self._services: dict[_PodKey, PodServices] = {}
         self._services_seen: tuple[Lister[Service] | None, int] = (None, 0)
         self._owned: dict[tuple[str, str], tuple[_Owned, LabelMatcher]] = {}
 
     def selector(self, pod: Pod, listers: Listers) -> LabelMatcher:
         """What selects the pods that the pod's services and its controller select; everything if it has none."""
-        labels, selector = self._of_services(pod, listers)
+        found = self.services(pod, listers)
+        labels, selector = found.labels, found.selector
         owner = pod.metadata.controller()
         if owner is None:
             return selector
@@ -42,8 +56,9 @@ class DefaultSelectors:
             return selector.and_all(self._of_owner(listers.stateful_sets, pod, owner))
         return selector
 
-    def _of_services(self, pod: Pod, listers: Listers) -> tuple[dict[str, str], LabelMatcher]:
-        """The selectors of all services that select the pod, as one. O(services of the namespace) the first time."""
+    def services(self, pod: Pod, listers: Listers) -> PodServices:
+        """The services that select the pod; those without a selector select nothing. O(services of the namespace) the
+        first time."""
         services = listers.services
         if self._services_seen != (services, services.generation) or len(self._services) > KEEP:
             self._services_seen = services, services.generation
@@ -52,12 +67,18 @@ class DefaultSelectors:
         key = pod.namespace, frozenset(own.items())
         known = self._services.get(key)
         if known is None:
+            selecting = [
+                service
+                for service in services.in_namespace(pod.namespace)
+                if service.spec.selector and service.spec.selector.items() <= own.items()
+            ]
             merged: dict[str, str] = {}
-            for service in services.in_namespace(pod.namespace):
-                wanted = service.spec.selector
-                if all(own.get(name) == value for name, value in wanted.items()):
-                    merged.update(wanted)
-            known = self._services[key] = merged, labels_matcher(merged)
+            for service in selecting:
+                merged.update(service.spec.selector)
+            first = min(selecting, key=lambda service: service.name, default=None)
+            known = self._services[key] = PodServices(
+                merged, labels_matcher(merged), labels_matcher(first.spec.selector) if first is not None else None
+            )
         return known
 
     def _of_owner(
