@@ -252,6 +252,11 @@ class VolumeWorld:
             name, namespace = f"{pod.name}-v{rng.randrange(2)}", pod.namespace
             owner = pod.uid if rng.random() < 0.7 else "somebody"
             metadata["ownerReferences"] = [{"kind": "Pod", "name": pod.name, "uid": owner, "controller": True}]
+        more: dict[str, Any] = {}
+        if rng.random() < 0.1:
+            more["selector"] = {"matchLabels": {"tier": "a"}}
+        if rng.random() < 0.05:
+            more["volumeAttributesClassName"] = "gold"
         return make_claim(
             name,
             namespace=namespace,
@@ -262,8 +267,7 @@ class VolumeWorld:
             metadata={"annotations": annotations, **metadata},
             status={"phase": "Lost"} if rng.random() < 0.03 else None,
             volumeMode="Block" if rng.random() < 0.1 else rng.choice(["", "Filesystem"]),
-            **({"selector": {"matchLabels": {"tier": "a"}}} if rng.random() < 0.1 else {}),
-            **({"volumeAttributesClassName": "gold"} if rng.random() < 0.05 else {}),
+            **more,
         )
 
     def _volume(self) -> PersistentVolume:
@@ -286,14 +290,16 @@ class VolumeWorld:
                 nodes[HOSTNAME] = [rng.choice(NODES)]
             case 3:
                 nodes = {ZONE: rng.sample(ZONES, 2), "disk": ["ssd"]}
-        affinity = {}
+        more: dict[str, Any] = {}
         if rng.random() < 0.1:
             terms = [
                 {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["n1"]}]}
                 for operator in rng.sample(["In", "NotIn"], rng.choice([1, 2]))
             ]
-            affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+            more["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
             nodes = {}
+        if rng.random() < 0.05:
+            more["volumeAttributesClassName"] = "gold"
         return make_volume(
             rng.choice(VOLUMES),
             source=self._volume_source(),
@@ -306,8 +312,7 @@ class VolumeWorld:
             phase="Released" if rng.random() < 0.1 else "",
             metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"} if rng.random() < 0.05 else None,
             volumeMode="Block" if rng.random() < 0.1 else rng.choice(["", "Filesystem"]),
-            **affinity,
-            **({"volumeAttributesClassName": "gold"} if rng.random() < 0.05 else {}),
+            **more,
         )
 
     def _volume_source(self) -> dict[str, Any]:
@@ -340,7 +345,7 @@ class VolumeWorld:
                 volume = rng.choice([*VOLUMES, None])
                 return make_attachment(f"a{rng.randrange(12)}", node, volume, rng.choice([*DRIVERS, ""]))
             case 4:
-                topologies = rng.choice(
+                topologies: list[dict[str, list[str]]] | None = rng.choice(
                     [
                         None,
                         [{ZONE: ["z1", "z2"]}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ class AttachedVolumes:
             counts.shared = grown(counts.shared, self._table.capacity)
         return counts
 
-    def broken_rows(self) -> Iterable[int]:
+    def broken_rows(self) -> Collection[int]:
         """Rows with pods whose volumes cannot be told, see ``problem``."""
         return self._broken
 

@@ -68,7 +68,7 @@ class VolumeLimitsKernel(FilterKernel):
         self._added = {driver: partial(self._added_by, driver=driver) for driver in self._by_driver}
         missing = [unschedulable(f"{driver} CSI driver is not installed on the node") for driver in self._required]
         self.statuses = (EXCEEDED, *missing, *(problem.status for problem in problems))
-        self.may_fail = any(problem.status.code == Code.ERROR for problem in problems) or any(attached.broken_rows())
+        self.may_fail = any(problem.status.code == Code.ERROR for problem in problems) or bool(attached.broken_rows())
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         codes = self._own_codes(self._column.ids[rows])

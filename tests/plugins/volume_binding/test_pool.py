@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def new_volume(rng: random.Random, name: str) -> PersistentVolume:
 
 def new_claim(rng: random.Random, name: str) -> PersistentVolumeClaim:
     modes = ("ReadWriteMany",) if rng.random() < 0.3 else ("ReadWriteOnce",)
-    selector = {"selector": {"matchLabels": {"tier": "a"}}} if rng.random() < 0.3 else {}
+    selector: dict[str, Any] = {"selector": {"matchLabels": {"tier": "a"}}} if rng.random() < 0.3 else {}
     return make_claim(name, size=f"{rng.randrange(1, 4)}Gi", modes=modes, **selector)
 
 
