@@ -21,7 +21,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.scenarios import HOSTNAME, SCENARIOS, ZONE, Scenario
+from bench.labels import HOSTNAME, ZONE
+from bench.scenarios import SCENARIOS, Scenario
 from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile
@@ -86,6 +87,7 @@ class Bench:
             pod = self._pod(self._rng.randrange(templates), self._rng.choice(self._nodes).name)
             self._cache.set_pod(pod)
             self._bound.append(pod.uid)
+        self._engine.prepare([self._profile])
         for _ in range(scenario.promised):
             pod = self._pod(self._rng.randrange(templates))
             handle.nominator.nominate(PodInfo(pod), self._rng.choice(self._nodes).name)

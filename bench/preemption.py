@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.decisions import Handle
-from bench.scenarios import HOSTNAME, ZONE, Document
+from bench.labels import HOSTNAME, ZONE
+from bench.scenarios import Document
 from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bench.labels import HOSTNAME, ZONE
+from bench.volumes import add_storage, volume_spec
 from kube_pyscheduler.cache.cache import Cache
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 Document = dict[str, Any]
 
@@ -94,4 +93,5 @@ SCENARIOS = (
     Scenario("required-anti-affinity", _required("podAntiAffinity", HOSTNAME)),
     Scenario("required-affinity", _required("podAffinity", ZONE)),
     Scenario("preferred-affinity", _preferred),
+    Scenario("volumes", volume_spec, add_storage),
 )
