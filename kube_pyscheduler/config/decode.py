@@ -47,6 +47,14 @@ def decode_struct(cls: type[T], value: Any, path: str, problems: Problems) -> T:
     return cls(**read)
 
 
+def read_struct(cls: type[T], value: Any, path: str) -> T:
+    """``value`` by itself, as ``decode_struct``. Raises ConfigError."""
+    problems = Problems()
+    read = decode_struct(cls, value, path, problems)
+    problems.raise_if_any()
+    return read
+
+
 _UNREADABLE = object()
 
 

@@ -127,14 +127,16 @@ def pod_requests(
 
 
 def check_amounts(pod: Pod) -> None:
-    """Raises QuantityError if some amount that ``pod_requests`` may read is unreadable."""
+    """Raises QuantityError if some amount of the pod's is unreadable."""
     spec, status = pod.spec, pod.status
     for container in (*spec.containers, *spec.init_containers):
         parse_list(container.resources.requests)
+        parse_list(container.resources.limits)
     parse_list(spec.overhead)
     for resources in (spec.resources, status.resources):
         if resources is not None:
             parse_list(resources.requests)
+            parse_list(resources.limits)
     parse_list(status.allocated_resources)
     for entry in (*status.container_statuses, *status.init_container_statuses):
         parse_list(entry.allocated_resources)

@@ -6,6 +6,25 @@ Plugins know nothing of each other; what two share moves down to ``columns``. On
 from __future__ import annotations
 
 from kube_pyscheduler.framework.registry import Registry
+from kube_pyscheduler.plugins.classic.balanced_resources import BalancedResourceAllocation
+from kube_pyscheduler.plugins.classic.equal_priority import EqualPriority
+from kube_pyscheduler.plugins.classic.node_conditions import (
+    CheckNodeCondition,
+    CheckNodeDiskPressure,
+    CheckNodeMemoryPressure,
+    CheckNodePIDPressure,
+)
+from kube_pyscheduler.plugins.classic.node_label import NodeLabel
+from kube_pyscheduler.plugins.classic.node_prefer_avoid_pods import NodePreferAvoidPods
+from kube_pyscheduler.plugins.classic.resource_limits import NodeResourceLimits
+from kube_pyscheduler.plugins.classic.selector_spread import SelectorSpread, ServiceSpreading
+from kube_pyscheduler.plugins.classic.service_affinity import ServiceAffinity
+from kube_pyscheduler.plugins.classic.volume_counts import (
+    MaxAzureDiskVolumeCount,
+    MaxCinderVolumeCount,
+    MaxEBSVolumeCount,
+    MaxGCEPDVolumeCount,
+)
 from kube_pyscheduler.plugins.default_binder import DefaultBinder
 from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
 from kube_pyscheduler.plugins.image_locality import ImageLocality
@@ -16,6 +35,7 @@ from kube_pyscheduler.plugins.node_name import NodeName
 from kube_pyscheduler.plugins.node_ports import NodePorts
 from kube_pyscheduler.plugins.node_resources.balanced import NodeResourcesBalancedAllocation
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
+from kube_pyscheduler.plugins.node_resources.strategies import NodeResourcesMostAllocated, RequestedToCapacityRatio
 from kube_pyscheduler.plugins.node_unschedulable import NodeUnschedulable
 from kube_pyscheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from kube_pyscheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
@@ -46,5 +66,24 @@ IN_TREE: Registry = {
     "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),
     "DefaultPreemption": DefaultPreemption,
     "DefaultBinder": lambda _args: DefaultBinder(),
+    # Off unless a configuration names them.
+    "SelectorSpread": lambda _args: SelectorSpread(),
+    "ServiceSpreading": lambda _args: ServiceSpreading(),
+    "ServiceAffinity": ServiceAffinity,
+    "NodeLabel": NodeLabel,
+    "NodePreferAvoidPods": lambda _args: NodePreferAvoidPods(),
+    "EqualPriority": lambda _args: EqualPriority(),
+    "NodeResourcesMostAllocated": NodeResourcesMostAllocated,
+    "RequestedToCapacityRatio": RequestedToCapacityRatio,
+    "BalancedResourceAllocation": lambda _args: BalancedResourceAllocation(),
+    "NodeResourceLimits": lambda _args: NodeResourceLimits(),
+    "CheckNodeCondition": lambda _args: CheckNodeCondition(),
+    "CheckNodeMemoryPressure": lambda _args: CheckNodeMemoryPressure(),
+    "CheckNodeDiskPressure": lambda _args: CheckNodeDiskPressure(),
+    "CheckNodePIDPressure": lambda _args: CheckNodePIDPressure(),
+    "MaxEBSVolumeCount": lambda _args: MaxEBSVolumeCount(),
+    "MaxGCEPDVolumeCount": lambda _args: MaxGCEPDVolumeCount(),
+    "MaxAzureDiskVolumeCount": lambda _args: MaxAzureDiskVolumeCount(),
+    "MaxCinderVolumeCount": lambda _args: MaxCinderVolumeCount(),
 }
 """Plugin name → factory."""
