@@ -65,7 +65,6 @@ class VolumeLimitsKernel(FilterKernel):
         self._everywhere = {counted.volume.driver for counted in volumes if not counted.is_in_tree}
         """Drivers of volumes that count on nodes without a CSINode, too."""
         self._freed = {driver: partial(self._freed_by, driver=driver, table=table) for driver in self._by_driver}
-        self._added = {driver: partial(self._added_by, driver=driver) for driver in self._by_driver}
         missing = [unschedulable(f"{driver} CSI driver is not installed on the node") for driver in self._required]
         self.statuses = (EXCEEDED, *missing, *(problem.status for problem in problems))
         self.may_fail = any(problem.status.code == Code.ERROR for problem in problems) or bool(attached.broken_rows())
@@ -80,19 +79,24 @@ class VolumeLimitsKernel(FilterKernel):
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
         codes = self._own_codes(self._column.ids[rows])
-        for driver in self._by_driver:
+        visited = changes.sums(rows, _uses_that_come) > 0
+        for driver, volumes in self._by_driver.items():
             counts = self._attached.counts(driver)
-            freed = changes.sums(rows, self._freed[driver])
-            exceeded = self._exceeded(table, driver, rows, counts.volumes[rows] + freed)
-            # Only where each volume has one user are the volumes of a pod free when it goes.
-            shared = (counts.shared[rows] > 0) | (changes.sums(rows, self._added[driver]) > 0)
-            shared |= self._brought(table, driver)[rows] < len(self._by_driver[driver])
-            for place in np.flatnonzero(shared).tolist():
+            exceeded = self._exceeded(table, driver, rows, counts.volumes[rows])
+            # The places of pods that go are free where each volume has one user, and where that is not one of ours.
+            intricate = visited | (self._brought(table, driver)[rows] < len(volumes))
+            intricate |= exceeded & (counts.shared[rows] > 0)
+            relieved = np.flatnonzero(exceeded & ~intricate)
+            if len(relieved):
+                freed = changes.sums(rows[relieved], self._freed[driver])
+                left = counts.volumes[rows[relieved]] + freed
+                exceeded[relieved] = self._exceeded(table, driver, rows[relieved], left)
+            for place in np.flatnonzero(intricate).tolist():
                 row = int(rows[place])
                 exceeded[place] = self._exceeds(driver, row, changes.get(row, UNCHANGED))
             codes[exceeded & (codes == 0)] = 1
-        come = rows[changes.sums(rows, self._is_broken) > 0].tolist()
-        self._mark_broken_pods(table, rows, codes, {*self._attached.broken_rows(), *come}, changes)
+        suspects = {*self._attached.broken_rows(), *rows[visited].tolist()}
+        self._mark_broken_pods(table, rows, codes, suspects, changes)
         return codes
 
     def explain(self, table: NodeTable, rows: RowIndex, codes: Codes) -> list[tuple[Status, RowIndex]]:
@@ -173,21 +177,16 @@ class VolumeLimitsKernel(FilterKernel):
         found = [self._attached.meaning(self._listers, use) for use in info.derived(uses_of)]
         return [use.volume for use in found if isinstance(use, Counted) and use.volume.driver == driver]
 
-    def _is_broken(self, info: PodInfo) -> int:
-        """1 for pods on no node yet whose volumes cannot be told."""
-        return 0 if info.pod.spec.node_name else bool(self._attached.problem(self._listers, (info,)))
-
     def _freed_by(self, info: PodInfo, *, driver: str, table: NodeTable) -> int:
-        """How many places are free when the pod goes from its node, if it shares no volume; 0 for pods that come."""
-        if not info.pod.spec.node_name:
-            return 0
-        row = table.row_of[info.pod.spec.node_name]
-        volumes = set(self._volumes_of(info, driver))
-        return sum(self._attached.presence(volume).get(row, Presence()).attachments == 0 for volume in volumes)
+        """How many places are free when the pod goes from its node, if it shares no volume."""
+        row = table.row_of.get(info.pod.spec.node_name, -1)
+        presences = [self._attached.presence(volume).get(row) for volume in self._volumes_of(info, driver)]
+        return sum(presence is not None and not presence.attachments for presence in presences)
 
-    def _added_by(self, info: PodInfo, *, driver: str) -> int:
-        """How many uses the pod brings, for pods that are on no node yet."""
-        return 0 if info.pod.spec.node_name else len(self._volumes_of(info, driver))
+
+def _uses_that_come(info: PodInfo) -> int:
+    """Volumes of pods that are on no node yet."""
+    return 0 if info.pod.spec.node_name else len(info.derived(uses_of))
 
 
 def _concerned(ids: Ids, needs_csi_node: bool) -> Mask:
