@@ -85,7 +85,8 @@ class VolumeBindingArgs(Struct, frozen=True):
     bind_timeout_seconds: Int64 = 600
     """How long to wait for claims to become bound; 0 is not at all."""
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """Must be absent: the gate StorageCapacityScoring is off in v1.36."""
+    """Score nodes by how full their storage will be, along this line. Absent is not to score, which is all that v1.36
+    does unless its gate StorageCapacityScoring is on."""
 
 
 class DefaultPreemptionArgs(Struct, frozen=True):

@@ -152,7 +152,7 @@ def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> N
     if args.bind_timeout_seconds < 0:
         problems.invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, "must not be negative")
     if args.shape is not None:
-        problems.add(f"{path}.shape", "unexpected field: the feature gate StorageCapacityScoring is off in v1.36")
+        _shape(args.shape, f"{path}.shape", problems)
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kube_pyscheduler.columns.arrays import Floats, Ints, Mask, Rows, Scores, truncated_divide
+from kube_pyscheduler.columns.broken_line import tabulated
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.resources import CPU, MEMORY, is_scalar_resource
@@ -156,7 +157,7 @@ class RequestedToCapacityRatioKernel(AllocationKernel):
     def __init__(self, resources: Sequence[ScoredResource], shape: Sequence[UtilizationShapePoint]) -> None:
         super().__init__(resources)
         scale = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
-        self._line = _tabulate([(point.utilization, point.score * scale) for point in shape])
+        self._line = tabulated([(point.utilization, point.score * scale) for point in shape])
 
     def resource_score(self, requested: int, capacity: int) -> int:
         utilization = 100 if requested > capacity else quotient(wrapped(requested * 100), capacity)
@@ -180,25 +181,6 @@ class RequestedToCapacityRatioKernel(AllocationKernel):
     def mean(self, total: Ints, weights: Ints) -> Ints:
         # Go's Round goes away from zero at halves; the operands are not negative.
         return np.floor(total.astype(np.float64) / weights.astype(np.float64) + 0.5).astype(np.int64)
-
-
-def _tabulate(shape: Sequence[tuple[int, int]]) -> Ints:
-    """Score for each utilisation from 0 to 100."""
-    table = []
-    for utilization in range(101):
-        value = shape[-1][1]
-        for index, (end, score) in enumerate(shape):
-            if utilization <= end:
-                if index == 0:
-                    value = shape[0][1]
-                else:
-                    start, before = shape[index - 1]
-                    step = (score - before) * (utilization - start)
-                    width = end - start
-                    value = before + (step // width if step >= 0 else -(-step // width))
-                break
-        table.append(value)
-    return np.array(table, dtype=np.int64)
 
 
 def strategy_kernel(table: NodeTable, strategy: ScoringStrategy, pod: PodInfo) -> ScoreKernel | Status:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ints, Mask, Rows, grown
+from kube_pyscheduler.columns.arrays import Ints, Rows, grown
 from kube_pyscheduler.columns.labels import LabelColumn
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.framework.listers import Lister
@@ -76,14 +76,13 @@ class ClassRoom:
         else:
             self._others[key] = nodes, limit
 
-    def mask(self, size: int, rows: Rows) -> Mask:
-        """bool[len(rows)]: nodes with room for a volume of ``size`` bytes."""
-        found = np.zeros(len(self._table.alive[rows]), dtype=np.bool_)
-        for room in self._by_label.values():
-            found |= room.room(rows) >= size
+    def room(self, rows: Rows) -> Ints:
+        """int64[len(rows)]: the size in bytes of the largest volume that can be made for each node, or NO_ROOM."""
+        found = np.full(len(self._table.alive[rows]), NO_ROOM, dtype=np.int64)
+        for by_label in self._by_label.values():
+            found = np.maximum(found, by_label.room(rows))
         for nodes, limit in self._others.values():
-            if limit >= size:
-                found |= self._matchers.mask(nodes, rows)
+            found = np.maximum(found, np.where(self._matchers.mask(nodes, rows), limit, NO_ROOM))
         return found
 
 
@@ -118,7 +117,7 @@ class StorageRoom:
                 room = self._classes[capacity.storage_class_name] = ClassRoom(self._table, self._matchers)
             room.set(key, nodes, to_units(parse_milli(limit)))
 
-    def mask(self, storage_class: str, size: int, rows: Rows) -> Mask:
-        """bool[len(rows)]: nodes with room for a volume of the class of ``size`` bytes."""
+    def room(self, storage_class: str, rows: Rows) -> Ints:
+        """int64[len(rows)]: as ``ClassRoom.room``, for volumes of a class."""
         room = self._classes.get(storage_class)
-        return np.zeros(len(self._table.alive[rows]), dtype=np.bool_) if room is None else room.mask(size, rows)
+        return np.full(len(self._table.alive[rows]), NO_ROOM, dtype=np.int64) if room is None else room.room(rows)

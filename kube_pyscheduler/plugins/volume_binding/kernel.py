@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Codes, Ids, Mask, RowIndex, Rows
+from kube_pyscheduler.columns.arrays import Codes, Ids, Ints, Mask, RowIndex, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.vocabulary import LookupTable
 from kube_pyscheduler.framework.interfaces import FilterKernel
@@ -14,10 +14,10 @@ from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import Code, Status, error
 from kube_pyscheduler.objects.csi_translation import TranslationError, in_tree_plugin, translated
 from kube_pyscheduler.objects.quantity import to_units
-from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim, claim_class
+from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, claim_class
 from kube_pyscheduler.plugins.volume_binding.claims import SELECTED_NODE, PodClaims
 from kube_pyscheduler.plugins.volume_binding.index import VolumeIndex
-from kube_pyscheduler.plugins.volume_binding.pool import NONE, VolumePool, size_of
+from kube_pyscheduler.plugins.volume_binding.pool import NONE, VolumePool, capacity_of, size_of
 from kube_pyscheduler.plugins.volume_binding.topology import affinity_of, allowed_nodes
 
 NODE_CONFLICT, BIND_CONFLICT, NO_SPACE, NO_VOLUME = 1, 2, 4, 8
@@ -50,6 +50,24 @@ class PodVolumes:
 
     bindings: tuple[Binding, ...] = ()
     provisions: tuple[PersistentVolumeClaim, ...] = ()
+
+
+@dataclass(slots=True)
+class StorageUse:
+    """Arrays of len(rows): whether the pod takes any, bytes it asks for, and bytes that there are."""
+
+    present: Mask
+    requested: Ints
+    capacity: Ints
+
+    @classmethod
+    def none(cls, rows: int) -> StorageUse:
+        return cls(np.zeros(rows, dtype=np.bool_), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64))
+
+    def add(self, where: Mask, size: int) -> None:
+        """Ask for so many bytes more."""
+        self.present |= where
+        self.requested += np.where(where, size, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +130,29 @@ class VolumeBindingKernel(FilterKernel):
         bindings = [Binding(self._volume(match.pool, number), match.claim) for match, number in found if number != NONE]
         unmatched = [match.claim for match, number in found if number == NONE]
         return PodVolumes(tuple(bindings), (*self._chosen, *unmatched))
+
+    def storage(self, rows: Rows) -> tuple[dict[str, StorageUse], dict[str, StorageUse]]:
+        """What the pod takes of storage on each row, by class: of volumes that exist, and of the room for new ones."""
+        bound: dict[str, StorageUse] = {}
+        new: dict[str, StorageUse] = {}
+        everywhere = np.ones(len(self._index.table.alive[rows]), dtype=np.bool_)
+        needs = [(claim, everywhere) for claim in self._chosen]
+        for match in self._matches(rows):
+            found = match.numbers != NONE
+            needs.append((match.claim, ~found))
+            use = bound.setdefault(claim_class(match.claim), StorageUse.none(len(everywhere)))
+            sizes = match.pool.sizes(np.where(match.numbers < 0, NONE, match.numbers))
+            for number, volume in enumerate(self._meant, start=1):
+                sizes[match.numbers == -number] = to_units(capacity_of(volume))
+            use.add(found, to_units(size_of(match.claim)))
+            use.capacity += sizes
+        for claim, needed in needs:
+            storage_class = self._listers.storage_classes.get(claim_class(claim))
+            if storage_class is not None and self._is_room_known(claim, storage_class):
+                use = new.setdefault(storage_class.name, StorageUse.none(len(everywhere)))
+                use.add(needed, to_units(size_of(claim)))
+                use.capacity = self._index.room.room(storage_class.name, rows)
+        return bound, new
 
     def _status(self, code: int) -> Status:
         if code >= FAILED:
@@ -185,15 +226,19 @@ class VolumeBindingKernel(FilterKernel):
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
             codes[:] = BIND_CONFLICT
             return codes
-        if "storage" in claim.spec.resources.requests:
-            driver = self._listers.csi_drivers.get(storage_class.provisioner)
-            if driver is not None and driver.spec.storage_capacity:
-                room = self._index.room.mask(storage_class.name, to_units(size_of(claim)), rows)
-                codes[~room] = NO_SPACE
+        if self._is_room_known(claim, storage_class):
+            room = self._index.room.room(storage_class.name, rows)
+            codes[room < to_units(size_of(claim))] = NO_SPACE
         allowed = allowed_nodes(storage_class.allowed_topologies)
         if allowed is not None:
             codes[~self._index.matchers.mask(allowed, rows)] = BIND_CONFLICT
         return codes
+
+    def _is_room_known(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+        """Whether the driver tells how much room there is for new volumes."""
+        driver = self._listers.csi_drivers.get(storage_class.provisioner)
+        is_told = driver is not None and driver.spec.storage_capacity
+        return is_told and "storage" in claim.spec.resources.requests
 
     def _matches(self, rows: Rows) -> list[Match]:
         """A volume for each claim on each row, the smallest claim first. Source: findMatchingVolumes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kube_pyscheduler.columns.arrays import Mask
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import VolumeBindingArgs
 from kube_pyscheduler.framework.cluster_event import EventRegistration
@@ -14,10 +15,13 @@ from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
     NodeFilter,
+    NodeScore,
     PreBind,
     PreFilter,
     PreFilterResult,
+    PreScore,
     Reserve,
+    ScoreKernel,
 )
 from kube_pyscheduler.framework.status import SKIP, Status, error
 from kube_pyscheduler.objects.storage import claim_uses
@@ -28,6 +32,7 @@ from kube_pyscheduler.plugins.volume_binding.events import EVENTS
 from kube_pyscheduler.plugins.volume_binding.failures import ProvisioningFailures
 from kube_pyscheduler.plugins.volume_binding.index import VolumeIndex
 from kube_pyscheduler.plugins.volume_binding.kernel import VolumeBindingKernel
+from kube_pyscheduler.plugins.volume_binding.scores import NoScores, StorageScoreKernel, line_of
 
 
 @dataclass(slots=True)
@@ -42,13 +47,15 @@ class BindingState:
 STATE: StateKey[BindingState] = StateKey("VolumeBinding")
 
 
-class VolumeBinding(PreFilter, NodeFilter, Reserve, PreBind):
+class VolumeBinding(PreFilter, NodeFilter, PreScore, NodeScore, Reserve, PreBind):
     """Unlike upstream, a node where a claim's volume could not be provisioned is avoided while there are others."""
 
     name = "VolumeBinding"
 
     def __init__(self, args: VolumeBindingArgs | None = None) -> None:
-        self._timeout = float((args or VolumeBindingArgs()).bind_timeout_seconds)
+        args = args or VolumeBindingArgs()
+        self._timeout = float(args.bind_timeout_seconds)
+        self._line = line_of(args.shape) if args.shape else None
         self._failures = ProvisioningFailures()
 
     def prepare(self, ctx: CycleContext) -> None:
@@ -74,6 +81,16 @@ class VolumeBinding(PreFilter, NodeFilter, Reserve, PreBind):
         failed = self._failures.nodes(state.claims.delayed)
         state.kernel.last_resort = [ctx.table.row_of[node] for node in failed if node in ctx.table.row_of]
         return state.kernel
+
+    def pre_score(self, ctx: CycleContext, pod: PodInfo, feasible: Mask) -> Status | None:
+        state = ctx.state.read(STATE)
+        return SKIP if self._line is None or state is None or state.kernel is None else None
+
+    def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
+        state = ctx.state.read(STATE)
+        if self._line is None or state is None or state.kernel is None:
+            return NoScores()
+        return StorageScoreKernel(state.kernel, self._line)
 
     def reserve(self, ctx: CycleContext, pod: PodInfo, node: str) -> Status | None:
         state = ctx.state.read(STATE)

@@ -10,12 +10,12 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ids, Mask, Rows
+from kube_pyscheduler.columns.arrays import Ids, Ints, Mask, Rows
 from kube_pyscheduler.columns.labels import LabelColumn
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable, Vocabulary
 from kube_pyscheduler.objects.pod import VolumeClaimSpec
-from kube_pyscheduler.objects.quantity import parse_milli
+from kube_pyscheduler.objects.quantity import parse_milli, to_units
 from kube_pyscheduler.objects.selectors import NodeSelector
 from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim
 from kube_pyscheduler.plugins.volume_binding.topology import Matchers, affinity_of, one_label
@@ -27,6 +27,9 @@ KEEP = 64
 """Claim selectors whose answers are kept at most."""
 
 FILESYSTEM = "Filesystem"
+
+KIND, LABELS, AFFINITY, LABEL, SIZE = range(5)
+COLUMNS = 5
 
 Kind = tuple[str, frozenset[str], str]
 """What claims ask of a volume besides its size: volume mode, access modes, attributes class."""
@@ -81,10 +84,10 @@ class LabelPlaces:
         self._values.extend(sorted(self.column.vocabulary.intern(value) for value in values))
         self._arrays = None
 
-    def smallest(self, positions: Ids, affinities: Ids, depth: int) -> list[Ids]:
+    def smallest(self, positions: Ids, affinities: Ints, depth: int) -> list[Ids]:
         """For each value of the label, the first ``depth`` of the ``positions`` (ascending, with their affinities) that
         go with it: ``depth`` lookup tables of positions, NONE where there are fewer. The last cell is for "absent"."""
-        first, count, values = self._columns()
+        first, count, values = self._as_columns()
         found, left = values[first[affinities]], positions
         if len(values) > len(self._first):
             # Each position once for every value of its affinity.
@@ -100,7 +103,7 @@ class LabelPlaces:
             found, left = found[others], left[others]
         return tables
 
-    def _columns(self) -> tuple[Ids, Ids, Ids]:
+    def _as_columns(self) -> tuple[Ids, Ids, Ids]:
         """(first pair, number of pairs) by affinity, and the values of all pairs."""
         if self._arrays is None:
             affinities = np.array(list(self._first), dtype=np.int64)
@@ -125,18 +128,16 @@ class VolumePool:
         self._matchers = matchers
         self._order: list[tuple[int, str]] = []
         self._volumes: dict[str, PersistentVolume] = {}
+        self._columns: Ints = np.empty((COLUMNS, 0), dtype=np.int64)
+        """By position: kind, label set, affinity, the label that the affinity asks for a value of, bytes."""
         self._kinds: Vocabulary[Kind] = Vocabulary()
-        self._kind: Ids = np.empty(0, dtype=np.int32)
         self._label_sets: Vocabulary[Labels] = Vocabulary()
-        self._labels: Ids = np.empty(0, dtype=np.int32)
         self._affinities: Vocabulary[NodeSelector | None] = Vocabulary()
-        self._affinity: Ids = np.empty(0, dtype=np.int32)
         self._by_label: Vocabulary[str] = Vocabulary()
         self._places: list[LabelPlaces] = []
         """By number of the label in ``_by_label``."""
         self._label_of: list[int] = []
         """By affinity: the label it asks for a value of, ABSENT where it is not so simple."""
-        self._label: Ids = np.empty(0, dtype=np.int32)
         self._selected: dict[Hashable, LookupTable[Labels, np.bool_]] = {}
 
     def __len__(self) -> int:
@@ -158,11 +159,7 @@ class VolumePool:
             position = bisect_left(self._order, key)
             self._order.insert(position, key)
             self._volumes[volume.name] = volume
-            kind, labels, affinity, label = self._ids(volume)
-            self._kind = np.insert(self._kind, position, kind)
-            self._labels = np.insert(self._labels, position, labels)
-            self._affinity = np.insert(self._affinity, position, affinity)
-            self._label = np.insert(self._label, position, label)
+            self._columns = np.insert(self._columns, position, self._facts(volume), axis=1)
 
     def discard(self, name: str) -> None:
         """Forget a volume, if it is here."""
@@ -171,10 +168,12 @@ class VolumePool:
             return
         position = bisect_left(self._order, (capacity_of(volume), name))
         del self._order[position]
-        self._kind = np.delete(self._kind, position)
-        self._labels = np.delete(self._labels, position)
-        self._affinity = np.delete(self._affinity, position)
-        self._label = np.delete(self._label, position)
+        self._columns = np.delete(self._columns, position, axis=1)
+
+    def sizes(self, positions: Ids) -> Ints:
+        """Bytes of the volumes at these positions, 0 for NONE."""
+        sizes = np.append(self._columns[SIZE], 0)
+        return sizes[np.where(positions == NONE, -1, positions)]
 
     def choose(self, claim: PersistentVolumeClaim, rows: Rows, taken: Sequence[Ids]) -> Ids:
         """int32[len(rows)]: position of the smallest volume for the claim on each row, NONE where there is none.
@@ -195,7 +194,7 @@ class VolumePool:
         first = bisect_left(self._order, (size_of(claim), ""))
         spec = claim.spec
         wanted = np.array([_is_kind(kind, spec) for kind in self._kinds.values], dtype=np.bool_)
-        fits: Mask = wanted[self._kind[first:]] if len(self._order) > first else np.empty(0, dtype=np.bool_)
+        fits: Mask = wanted[self._columns[KIND, first:]] if len(self._order) > first else np.empty(0, dtype=np.bool_)
         if spec.selector is not None:
             selector = spec.selector
             table = self._selected.get(selector.canonical())
@@ -204,13 +203,13 @@ class VolumePool:
                     self._selected.clear()
                 table = LookupTable(self._label_sets, lambda labels: selector.matches(dict(labels)), False, np.bool_)
                 self._selected[selector.canonical()] = table
-            fits = fits & table.take(self._labels[first:])
+            fits = fits & table.take(self._columns[LABELS, first:].astype(np.int32))
         return (np.flatnonzero(fits) + first).astype(np.int32)
 
     def _candidates(self, positions: Ids, rows: Rows, depth: int) -> list[Ids]:
         """Arrays int32[len(rows)] of positions, among which are the ``depth`` smallest that go with each row."""
         count = len(self._table.alive[rows])
-        affinities, labels = self._affinity[positions], self._label[positions]
+        affinities, labels = self._columns[AFFINITY, positions], self._columns[LABEL, positions]
         found: list[Ids] = []
         for affinity in _distinct(affinities[labels == ABSENT]):
             selector = self._affinities.values[affinity]
@@ -228,17 +227,23 @@ class VolumePool:
         self._volumes = {volume.name: volume for volume in volumes}
         ordered = sorted((capacity_of(volume), volume.name) for volume in volumes)
         self._order = ordered
-        ids = np.array([self._ids(self._volumes[name]) for _size, name in ordered], dtype=np.int32).reshape(-1, 4)
-        self._kind, self._labels, self._affinity, self._label = (ids[:, column].copy() for column in range(4))
+        facts = [self._facts(self._volumes[name]) for _size, name in ordered]
+        self._columns = np.array(facts, dtype=np.int64).reshape(-1, COLUMNS).T.copy()
 
-    def _ids(self, volume: PersistentVolume) -> tuple[int, int, int, int]:
-        """(kind, label set, affinity, label that the affinity asks for a value of)."""
+    def _facts(self, volume: PersistentVolume) -> tuple[int, int, int, int, int]:
+        """A volume's part of ``_columns``."""
         affinity = affinity_of(volume)
         number = self._affinities.intern(affinity)
         if number == len(self._label_of):
             self._label_of.append(self._place(number, affinity))
         labels = tuple(sorted(volume.metadata.labels.items()))
-        return self._kinds.intern(kind_of(volume)), self._label_sets.intern(labels), number, self._label_of[number]
+        return (
+            self._kinds.intern(kind_of(volume)),
+            self._label_sets.intern(labels),
+            number,
+            self._label_of[number],
+            to_units(capacity_of(volume)),
+        )
 
     def _place(self, number: int, affinity: NodeSelector | None) -> int:
         simple = one_label(affinity) if affinity is not None else None
@@ -252,7 +257,7 @@ class VolumePool:
         return label
 
 
-def _distinct(numbers: Ids) -> list[int]:
+def _distinct(numbers: Ints) -> list[int]:
     return np.flatnonzero(np.bincount(numbers)).tolist()
 
 

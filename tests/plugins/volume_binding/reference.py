@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -161,13 +162,47 @@ def _provision(claim: PersistentVolumeClaim, node: Node, listers: Listers) -> st
     driver = listers.csi_drivers.get(storage_class.provisioner)
     if driver is None or not driver.spec.storage_capacity:
         return None
+    return None if _room(storage_class.name, node, listers) >= _bytes(_size(claim)) else SPACE
+
+
+def _bytes(milli: int) -> int:
+    return -(-milli // 1000)
+
+
+def _room(storage_class: str, node: Node, listers: Listers) -> int:
+    """The largest volume that can be made, in bytes; −1 for none."""
+    found = [-1]
     for capacity in listers.csi_storage_capacities:
         limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
         topology = capacity.node_topology
-        if capacity.storage_class_name != storage_class.name or limit is None or topology is None:
+        if capacity.storage_class_name != storage_class or limit is None or topology is None:
             continue
-        if topology.problem() or not topology.matches(labels):
-            continue
-        if -(-parse_milli(limit) // 1000) >= -(-_size(claim) // 1000):
-            return None
-    return SPACE
+        if not topology.problem() and topology.matches(node.metadata.labels):
+            found.append(_bytes(parse_milli(limit)))
+    return max(found)
+
+
+def score(
+    bindings: Iterable[tuple[PersistentVolume, PersistentVolumeClaim]],
+    provisions: Iterable[PersistentVolumeClaim],
+    node: Node,
+    listers: Listers,
+) -> int:
+    """By how empty the storage stays: 100 for 0 % in use, 0 for 100 %."""
+    classes: dict[str, tuple[int, int]] = {}
+    for volume, claim in bindings:
+        requested, capacity = classes.get(claim_class(claim), (0, 0))
+        classes[claim_class(claim)] = requested + _bytes(_size(claim)), capacity + _bytes(_capacity(volume)[0])
+    for claim in () if classes else provisions:
+        storage_class = listers.storage_classes.get(claim_class(claim))
+        assert storage_class is not None
+        driver = listers.csi_drivers.get(storage_class.provisioner)
+        if driver is not None and driver.spec.storage_capacity:
+            requested, _capacity_before = classes.get(storage_class.name, (0, 0))
+            room = _room(storage_class.name, node, listers)
+            classes[storage_class.name] = requested + _bytes(_size(claim)), room
+    scores = [
+        0 if not capacity or requested > capacity else 100 - requested * 100 // capacity
+        for requested, capacity in classes.values()
+    ]
+    return math.floor(sum(scores) / len(scores) + 0.5) if scores else 0

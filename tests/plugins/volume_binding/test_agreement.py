@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.config.args import UtilizationShapePoint, VolumeBindingArgs
 from kube_pyscheduler.framework.cycle_state import CycleState
-from kube_pyscheduler.framework.interfaces import CycleContext
+from kube_pyscheduler.framework.interfaces import CycleContext, ScoreKernel
 from kube_pyscheduler.framework.status import Code, Status, error
 from kube_pyscheduler.plugins.volume_binding.plugin import STATE, VolumeBinding
 from tests.plugins.volume_binding import reference
@@ -38,7 +40,15 @@ def compare(world: VolumeWorld, plugin: VolumeBinding, ctx: CycleContext, info: 
             seen |= set(wanted.reasons)
             continue
         assert found[name] is None
-        volumes = state.kernel.decide(ctx.table.row_of[name])
+        row = ctx.table.row_of[name]
+        volumes = state.kernel.decide(row)
+        bindings = [(binding.volume, binding.claim) for binding in volumes.bindings]
+        kernel = plugin.score_kernel(ctx, info)
+        assert isinstance(kernel, ScoreKernel)
+        score = reference.score(bindings, volumes.provisions, node, ctx.listers)
+        assert kernel.scores(ctx.table, ctx.table.all_rows)[row] == score
+        assert kernel.scores(ctx.table, np.array([row], dtype=np.int64)).tolist() == [score]
+        seen |= {"scored"} if 0 < score < 100 else set()
         assert {binding.claim.name: binding.volume.name for binding in volumes.bindings} == wanted.static
         assert [claim.name for claim in volumes.provisions] == wanted.dynamic
         seen |= {"static"} if wanted.static else set()
@@ -52,7 +62,7 @@ def compare(world: VolumeWorld, plugin: VolumeBinding, ctx: CycleContext, info: 
 def test_agreement(seed: int) -> None:
     rng = random.Random(seed)
     world = VolumeWorld(rng)
-    plugin = VolumeBinding()
+    plugin = VolumeBinding(VolumeBindingArgs(shape=(UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))))
     reserved: list[tuple[CycleContext, PodInfo, str]] = []
     seen: set[str] = set()
     for number in range(STEPS):
@@ -80,4 +90,4 @@ def test_agreement(seed: int) -> None:
             reserved.append((ctx, info, node))
         if len(reserved) > 3:
             plugin.unreserve(*reserved.pop(rng.randrange(4)))
-    assert seen >= {reference.NODE, reference.BIND, reference.SPACE, reference.GONE, "static", "dynamic"}
+    assert seen >= {reference.NODE, reference.BIND, reference.SPACE, reference.GONE, "static", "dynamic", "scored"}

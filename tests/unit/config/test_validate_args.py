@@ -77,7 +77,8 @@ SHAPE = "scoringStrategy.requestedToCapacityRatio.shape"
         ),
         ("InterPodAffinity", {"hardPodAffinityWeight": -1}, "hardPodAffinityWeight: Invalid value: -1"),
         ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds: Invalid value: -1"),
-        ("VolumeBinding", {"shape": []}, "shape: unexpected field"),
+        ("VolumeBinding", {"shape": []}, "shape: Required value: at least one point must be specified"),
+        ("VolumeBinding", {"shape": [{"utilization": 0, "score": 11}]}, "shape[0].score: Invalid value: 11"),
         ("DynamicResources", {"bindingTimeout": "500ms"}, 'bindingTimeout: Invalid value: "500ms"'),
         ("DynamicResources", {"filterTimeout": "-1s"}, 'filterTimeout: Invalid value: "-1s"'),
         (
