@@ -97,7 +97,7 @@ class CycleContext:
 
 class PreEnqueue(Plugin):
     @abstractmethod
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, view: Listers) -> Status | None:
         """Before a pod enters activeQ. None lets it in; a refusal keeps it out until one of ``events`` helps."""
 
 

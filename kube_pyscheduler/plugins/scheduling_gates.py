@@ -16,7 +16,7 @@ class SchedulingGates(PreEnqueue):
 
     name = "SchedulingGates"
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, view: Listers) -> Status | None:
         gates = pod.spec.scheduling_gates
         if not gates:
             return None

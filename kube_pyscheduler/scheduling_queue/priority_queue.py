@@ -100,7 +100,7 @@ class PriorityQueue:
     def _configure(self, profiles: Mapping[str, Profile]) -> list[QueuedPod]:
         """Returns the pods that have to be moved, see ``Places``."""
         sort_key = next(iter(profiles.values())).queue_sort.sort_key
-        gates = Gates(profiles, self._observer, self._timer)
+        gates = Gates(profiles, self._listers, self._observer, self._timer)
         self._hints = Hints(profiles.values(), self._listers, self._observer, self._timer)
         return self._places.configure(sort_key, gates, self._hints)
 

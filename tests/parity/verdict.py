@@ -13,6 +13,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.plugins.default_preemption.candidates import Candidate, best
@@ -29,8 +30,8 @@ def shown(status: Status) -> dict[str, Any]:
 
 def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, seed: int) -> dict[str, Any]:
     """Runs the whole attempt and, beside it, the steps that an attempt leaves out when it need not take them."""
-    got: dict[str, Any] = {"preenqueue": _pre_enqueue(profile, pod)}
     cycle, _judged = engine.cycle(profile, pod)
+    got: dict[str, Any] = {"preenqueue": _pre_enqueue(profile, pod, cycle.ctx.listers)}
     got.update(_pre_filter(cycle))
     if got["prefilter"] is None:
         got.update(_filter(cycle, table))
@@ -48,9 +49,9 @@ def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, se
     return got
 
 
-def _pre_enqueue(profile: Profile, pod: PodInfo) -> dict[str, Any] | None:
+def _pre_enqueue(profile: Profile, pod: PodInfo, view: Listers) -> dict[str, Any] | None:
     for plugin in profile.pre_enqueue:
-        status = plugin.pre_enqueue(pod.pod)
+        status = plugin.pre_enqueue(pod.pod, view)
         if status is not None and not status.is_success:
             return shown(status.by(plugin.name))
     return None

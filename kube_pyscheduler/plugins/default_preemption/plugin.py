@@ -44,7 +44,7 @@ class DefaultPreemption(PostFilter, PreEnqueue, Preempting):
         """The first look at all pods takes about 3 µs a pod."""
         ctx.table.attached(PodColumns)
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, view: Listers) -> Status | None:
         if self.preemptions.is_running(pod.uid):
             return unresolvable("waiting for the preemption for this pod to be finished")
         return None

@@ -437,13 +437,13 @@ def evicting(cluster: Cluster) -> Evicting:
 
 def test_the_preemptor_is_kept_out_while_its_victims_are_told_to_go() -> None:
     plugin = DefaultPreemption()
-    assert plugin.pre_enqueue(make_pod("busy")) is None
+    assert plugin.pre_enqueue(make_pod("busy"), Listers()) is None
     plugin.preemptions = Evicting()
-    status = plugin.pre_enqueue(make_pod("busy"))
+    status = plugin.pre_enqueue(make_pod("busy"), Listers())
     assert status is not None
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("waiting for the preemption for this pod to be finished",)
-    assert plugin.pre_enqueue(make_pod("idle")) is None
+    assert plugin.pre_enqueue(make_pod("idle"), Listers()) is None
 
 
 def test_victims_that_were_told_to_go_are_waited_for_before_the_watch_shows_it() -> None:

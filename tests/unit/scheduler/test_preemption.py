@@ -31,7 +31,7 @@ class EvictEverybody(PostFilter, PreEnqueue):
             return PostFilterResult(""), unresolvable("no victims")
         return PostFilterResult("n1", victims), SUCCESS
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, view: Any) -> Status | None:
         assert self.world is not None
         return unresolvable("preempting") if self.world.scheduler.preemption.is_running(pod.uid) else None
 

@@ -113,7 +113,7 @@ class Gate(PreEnqueue):
         self.is_open = is_open
         self.asked = 0
 
-    def pre_enqueue(self, pod: Pod) -> Status | None:
+    def pre_enqueue(self, pod: Pod, view: Listers) -> Status | None:
         self.asked += 1
         return None if self.is_open(pod) else unresolvable("closed")
 
