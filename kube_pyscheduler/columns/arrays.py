@@ -19,6 +19,9 @@ Scores: TypeAlias = NDArray[np.int64]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
+# Sums of absurd quantities wrap around, as Go's do; numpy would print a warning where a single number does.
+np.seterr(over="ignore")
+
 
 def truncated_divide(numerator: Ints, denominator: Ints | int) -> Ints:
     """Integer division that rounds toward zero, as Go's does; the denominator must not be 0."""

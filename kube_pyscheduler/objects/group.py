@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_pyscheduler.objects.meta import Object, Struct
+from kube_pyscheduler.objects.meta import Int32, Object, Struct
 from kube_pyscheduler.objects.selectors import LabelSelector
 
 
@@ -37,7 +37,7 @@ class StatefulSet(Object, frozen=True):
 
 
 class DisruptionBudgetStatus(Struct, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_pyscheduler.objects.meta import Object, Struct
+from kube_pyscheduler.objects.meta import Int64, Object, Struct
 from kube_pyscheduler.objects.quantity import RawQuantity, parse_list
 
 
@@ -24,7 +24,7 @@ class NodeCondition(Struct, frozen=True):
 
 class ContainerImage(Struct, frozen=True):
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(Struct, frozen=True):

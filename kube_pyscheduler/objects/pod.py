@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kube_pyscheduler.objects import pod_requests
-from kube_pyscheduler.objects.meta import Object, Struct
+from kube_pyscheduler.objects.meta import Int32, Int64, Object, Struct
 from kube_pyscheduler.objects.quantity import RawQuantity
 from kube_pyscheduler.objects.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 
@@ -24,8 +24,8 @@ class Resources(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(name="hostIP", default="")
     protocol: str = ""
 
@@ -72,7 +72,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -94,11 +94,11 @@ class Affinity(Struct, frozen=True):
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    max_skew: int = 1
+    max_skew: Int32 = 1
     topology_key: str = ""
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class RBDVolume(Struct, frozen=True):
 class ISCSIVolume(Struct, frozen=True):
     iqn: str = ""
     target_portal: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 
@@ -227,7 +227,7 @@ class PodSpec(Struct, frozen=True):
     init_containers: tuple[Container, ...] = ()
     overhead: ResourceList = {}
     resources: Resources | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str = ""
     node_selector: dict[str, str] = {}
@@ -240,7 +240,7 @@ class PodSpec(Struct, frozen=True):
     host_users: bool | None = None
     restart_policy: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -251,7 +251,7 @@ class PodCondition(Struct, frozen=True):
     message: str = ""
     last_transition_time: str | None = None
     last_probe_time: str | None = None
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
 
 
 class ContainerStatus(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kube_pyscheduler.objects.exact_quantity import parse_quantity
-from kube_pyscheduler.objects.meta import Object, Struct
+from kube_pyscheduler.objects.meta import Int64, Object, Struct
 from kube_pyscheduler.objects.quantity import RawQuantity
 from kube_pyscheduler.objects.selectors import NodeSelector
 
@@ -28,7 +28,7 @@ CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 class DeviceAttribute(Struct, frozen=True):
     """One of these."""
 
-    int_value: int | None = msgspec.field(name="int", default=None)
+    int_value: Int64 | None = msgspec.field(name="int", default=None)
     bool_value: bool | None = msgspec.field(name="bool", default=None)
     string_value: str | None = msgspec.field(name="string", default=None)
     version_value: str | None = msgspec.field(name="version", default=None)
@@ -100,7 +100,7 @@ class DeviceToleration(Struct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
     def tolerates(self, taint: DeviceTaint) -> bool:
         """Source: ToleratesTaint in dynamic-resource-allocation/resourceclaim/devicetoleration.go."""
@@ -130,8 +130,8 @@ class Device(Struct, frozen=True):
 
 class ResourcePool(Struct, frozen=True):
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
 
 
 class ResourceSliceSpec(Struct, frozen=True):
@@ -197,7 +197,7 @@ class DeviceSubRequest(Struct, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = EXACT_COUNT
-    count: int = 1
+    count: Int64 = 1
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
@@ -206,7 +206,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = EXACT_COUNT
-    count: int = 1
+    count: Int64 = 1
     admin_access: bool = False
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None

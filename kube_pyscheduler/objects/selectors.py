@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from kube_pyscheduler.objects.meta import Struct
+from kube_pyscheduler.objects.meta import Int32, Struct
 
 
 class LabelSelectorRequirement(Struct, frozen=True):
@@ -201,5 +201,5 @@ class NodeSelector(Struct, frozen=True):
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kube_pyscheduler.objects.meta import Object, Struct
+from kube_pyscheduler.objects.meta import Int32, Object, Struct
 from kube_pyscheduler.objects.pod import Pod, Volume, VolumeClaimSpec, VolumeSources
 from kube_pyscheduler.objects.quantity import RawQuantity, parse_list, parse_milli
 from kube_pyscheduler.objects.selectors import LabelSelector, NodeSelector
@@ -118,7 +118,7 @@ class StorageClass(Object, frozen=True):
 
 
 class CSINodeAllocatable(Struct, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(Struct, frozen=True):

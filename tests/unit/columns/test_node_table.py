@@ -31,6 +31,17 @@ def test_a_row_is_freed_only_when_neither_node_nor_pod_needs_it() -> None:
     assert table.set_node(make_node("b")) == row
 
 
+def test_absurd_amounts_wrap_around_without_a_word_and_can_be_taken_back() -> None:
+    table = NodeTable()
+    row = table.set_node(make_node("a"))
+    pods = [make_info(f"p{number}", node="a", requests={"cpu": "9E", "memory": "9E"}) for number in range(3)]
+    for pod in pods:
+        table.add_pod(pod, "a")
+    for pod in pods:
+        table.remove_pod(pod, "a")
+    assert table.requested[:, row].tolist() == [0] * len(table.requested)
+
+
 def test_growing_keeps_everything() -> None:
     table = NodeTable()
     table.label_column("zone")
