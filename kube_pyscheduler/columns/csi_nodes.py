@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from kube_pyscheduler.columns.arrays import Ids, grown
+from kube_pyscheduler.columns.arrays import Ids, Rows, grown
 from kube_pyscheduler.columns.node_table import NodeTable
-from kube_pyscheduler.columns.vocabulary import ABSENT, Vocabulary
+from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable, Vocabulary
 from kube_pyscheduler.objects.csi_translation import migrated_plugins
 from kube_pyscheduler.objects.storage import CSINode
+
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ def facts_of(csi_node: CSINode) -> CSIFacts:
     return CSIFacts(frozenset(driver.name for driver in drivers), frozenset(limits.items()), migrated_plugins(csi_node))
 
 
+def _limit(facts: CSIFacts, *, driver: str) -> int:
+    known = facts.limit(driver)
+    return NO_LIMIT if known is None else known
+
+
 class CSINodes(Protocol):
     """CSINodes by the name of their node, as listers hold them."""
 
@@ -56,6 +64,7 @@ class CSINodeColumn:
         self._table = table
         self.vocabulary: Vocabulary[CSIFacts] = Vocabulary()
         self.ids: Ids = np.full(table.capacity, ABSENT, dtype=np.int32)
+        self._limits: dict[str, LookupTable[CSIFacts, np.int32]] = {}
         self._facts_seen = 0
         self._generation = 0
 
@@ -77,6 +86,14 @@ class CSINodeColumn:
         for name in changed:
             if name in table.row_of:
                 self._write(table.row_of[name], csi_nodes)
+
+    def limits(self, driver: str, rows: Rows) -> Ids:
+        """int32[len(rows)]: how many volumes of the driver each node takes, NO_LIMIT for any number."""
+        table = self._limits.get(driver)
+        if table is None:
+            table = LookupTable(self.vocabulary, partial(_limit, driver=driver), NO_LIMIT, np.int32)
+            self._limits[driver] = table
+        return table.take(self.ids[rows])
 
     def facts(self, row: int) -> CSIFacts | None:
         """What is known of the node of one row."""

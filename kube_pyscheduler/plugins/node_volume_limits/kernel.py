@@ -23,7 +23,6 @@ from kube_pyscheduler.plugins.node_volume_limits.volumes import Counted, DriverV
 
 EXCEEDED = unschedulable("node(s) exceed max volume count")
 
-NO_LIMIT = 2**31 - 1
 BROKEN_PODS = 255
 """Code where pods on the node have volumes that cannot be told; each row has a text of its own."""
 
@@ -147,8 +146,8 @@ class VolumeLimitsKernel(FilterKernel):
     def _exceeded(self, table: NodeTable, driver: str, rows: Rows, current: Ints | Ids) -> Mask:
         """bool[len(rows)]: where the pod brings too much to the ``current`` volumes of the driver."""
         brought = self._brought(table, driver)[rows]
-        limits = LookupTable(self._column.vocabulary, _limit_of(driver), NO_LIMIT, np.int64)
-        exceeded: Mask = (brought > 0) & (current + brought > limits.take(self._column.ids[rows]))
+        # So and not with a sum, which would overflow where there is no limit.
+        exceeded: Mask = (brought > 0) & (self._column.limits(driver, rows) - brought < current)
         return exceeded
 
     def _exceeds(self, driver: str, row: int, change: RowChange) -> bool:
@@ -192,14 +191,6 @@ def _uses_that_come(info: PodInfo) -> int:
 def _concerned(ids: Ids, needs_csi_node: bool) -> Mask:
     concerned: Mask = ids != ABSENT if needs_csi_node else np.ones(len(ids), dtype=np.bool_)
     return concerned
-
-
-def _limit_of(driver: str) -> Callable[[CSIFacts], int]:
-    def limit(facts: CSIFacts) -> int:
-        known = facts.limit(driver)
-        return NO_LIMIT if known is None else known
-
-    return limit
 
 
 def _registers(driver: str) -> Callable[[CSIFacts], bool]:
