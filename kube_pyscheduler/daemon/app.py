@@ -220,6 +220,7 @@ class Daemon:
 
     async def close(self) -> None:
         """End all tasks."""
+        await self._scheduler.abort()
         await self._tasks.close()
         await self._recording.close()
 

@@ -12,10 +12,20 @@ from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Sender
-from kube_pyscheduler.transport.errors import Conflict, NetworkError, NotFound, ServerError
+from kube_pyscheduler.transport.errors import (
+    APIError,
+    Conflict,
+    NetworkError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+)
 
 LOOKS: Final = 5
-"""How often the pod is looked at after a lost answer before its fate is reported as unknown."""
+"""How often we may be refused a look at the pod before its fate is reported as unknown."""
+
+LOOK_PAUSES: Final = (0.2, 5.0)
+"""Seconds between two looks, at first and at most."""
 
 
 class Fate(Enum):
@@ -42,8 +52,9 @@ async def bind_pod(
 ) -> Fate:
     """Bind the pod of this uid to ``node`` and say what became of it.
 
-    Raises APIError where the server refused for another reason, and NetworkError or ServerError where no answer came
-    and the pod is not bound, or nobody could tell after a few looks.
+    While the server does not answer this goes on: only it knows. Raises APIError where the server refused for another
+    reason, or refuses us the look at the pod; and NetworkError or ServerError where no answer came and the pod is not
+    bound.
     """
     try:
         await client.send(requests.bind_pod(namespace, name, uid, node))
@@ -67,13 +78,18 @@ async def bind_pod(
 
 async def _look(client: Sender, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
     """The pod as it is now, as far as it is readable; None where there is none."""
-    backoff = Backoff(0.2, 3.0)
-    for _ in range(LOOKS - 1):
+    backoff = Backoff(*LOOK_PAUSES)
+    refusals = 0
+    while True:
         try:
             return await _get(client, namespace, name)
-        except (NetworkError, ServerError):
-            await sleep(backoff.next())
-    return await _get(client, namespace, name)
+        except (NetworkError, ServerError, TooManyRequests):
+            pass
+        except APIError:
+            refusals += 1
+            if refusals == LOOKS:
+                raise
+        await sleep(backoff.next())
 
 
 async def _get(client: Sender, namespace: str, name: str) -> Pod | None:

@@ -84,10 +84,18 @@ async def test_a_pod_that_is_gone(server: ScriptedServer, session: Session) -> N
     assert await _bind(session) is Fate.GONE
 
 
-async def test_the_pod_is_looked_at_a_few_times_only(server: ScriptedServer, session: Session) -> None:
+async def test_only_the_server_knows_so_it_is_asked_until_it_answers(server: ScriptedServer, session: Session) -> None:
     server.script("POST", BINDING, drop)
-    server.script("GET", POD, *[status(503, "ServiceUnavailable")] * LOOKS)
-    with pytest.raises(ServerError):
+    silence = [drop, status(503, "ServiceUnavailable"), status(429, "TooManyRequests"), status(403, "Forbidden")]
+    server.script("GET", POD, *silence * (LOOKS - 1), _pod("n1"))
+    assert await _bind(session) is Fate.BOUND
+    assert server.count("GET", POD) == len(silence) * (LOOKS - 1) + 1
+
+
+async def test_who_may_not_look_at_the_pod_does_not_go_on_asking(server: ScriptedServer, session: Session) -> None:
+    server.script("POST", BINDING, drop)
+    server.script("GET", POD, *[status(403, "Forbidden")] * LOOKS)
+    with pytest.raises(Forbidden):
         await _bind(session)
     assert server.count("GET", POD) == LOOKS
 
