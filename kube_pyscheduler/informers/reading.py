@@ -9,7 +9,7 @@ import msgspec
 
 from kube_pyscheduler.informers.store import Identity, Store
 from kube_pyscheduler.kit.verbosity import Log
-from kube_pyscheduler.objects.decode import DecodeError, key_of
+from kube_pyscheduler.objects.decode import NOT_JSON, DecodeError, key_of
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.objects.pod import Pod
@@ -82,11 +82,11 @@ def identify(raw: msgspec.Raw) -> Identity:
         obj = _METADATA.decode(raw)
         meta = obj.metadata
         return Identity(obj.key, meta.uid, meta.resource_version)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         pass
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return Identity("", "", "")
     metadata = value.get("metadata") if isinstance(value, dict) else None
     fields = metadata if isinstance(metadata, dict) else {}

@@ -27,6 +27,7 @@ import msgspec
 from kube_pyscheduler.informers.reading import Reader, identify
 from kube_pyscheduler.informers.store import Identity, is_older
 from kube_pyscheduler.kit.clock import Clock
+from kube_pyscheduler.objects.decode import NOT_JSON
 from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.transport import requests
@@ -191,7 +192,7 @@ class Reflector(Generic[T]):
             return Empty(), Failed(error)
         except (APIError, NetworkError) as error:
             return state, Failed(error)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_JSON as error:
             return Empty(), Failed(APIError(200, "", f"unreadable list: {error}"))
         objects, unreadable = so_far.objects, so_far.unreadable
         for count, raw in enumerate(page.items or ()):

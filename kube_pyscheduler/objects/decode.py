@@ -7,11 +7,14 @@ for every field, and what is still unreadable after that is reported with its pa
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kube_pyscheduler.objects.quantity import QuantityError, parse_milli
+
+NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, or are nested too deeply to be any object of the API."""
 
 MAX_REPAIRS = 32
 """How many unreadable fields ``salvage`` drops before it gives up."""
@@ -56,7 +59,7 @@ class ObjectDecoder:
         try:
             decoded = self._fast.decode(raw)
             return self._checked(decoded)
-        except (msgspec.ValidationError, ValueError):
+        except (*NOT_JSON, ValueError):
             pass
         value = self._parse(raw)
         try:
@@ -89,7 +92,7 @@ class ObjectDecoder:
     def _parse(raw: bytes | memoryview | msgspec.Raw) -> Any:
         try:
             return without_nulls(msgspec.json.decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_JSON as error:
             raise DecodeError(str(error)) from None
 
 

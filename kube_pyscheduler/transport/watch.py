@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from kube_pyscheduler.objects.decode import NOT_JSON
 from kube_pyscheduler.transport import errors
 
 
@@ -71,7 +72,7 @@ class WatchStream:
             for line in self._lines.feed(chunk):
                 try:
                     event = _DECODER.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                except NOT_JSON as error:
                     self._error = errors.APIError(200, "", f"unreadable line in a watch: {error}")
                     break
                 if event.type == "ERROR":

@@ -99,7 +99,10 @@ def test_the_good_version_of_a_predecessor_is_not_ours(pods: Pods) -> None:
     assert got.uid == "u2"
 
 
-@pytest.mark.parametrize("raw", [b"5", b"[]", b'"text"', b'{"metadata": 5}', b'{"metadata": {"name": 5}}', b"{"])
+DEEP = b'{"metadata": {"name": "p"}, "spec": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize("raw", [b"5", b"[]", b'"text"', b'{"metadata": 5}', b'{"metadata": {"name": 5}}', b"{", DEEP])
 def test_what_is_no_object_at_all(pods: Pods, raw: bytes) -> None:
     assert pods.read(raw) == Identity("", "", "")
     assert pods.malformed == 1

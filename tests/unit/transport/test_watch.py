@@ -67,7 +67,16 @@ async def test_an_error_event_comes_after_the_events_before_it() -> None:
         await stream.read()
 
 
-@pytest.mark.parametrize("line", [b"garbage\n", b"\xff\n", b'{"type": null, "object": {}}\n', b'{"type": "ADDED"}\n'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"garbage\n",
+        b"\xff\n",
+        b'{"type": null, "object": {}}\n',
+        b'{"type": "ADDED"}\n',
+        b'{"type": "ADDED", "object": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
+    ],
+)
 async def test_a_line_that_is_no_event_ends_the_watch(line: bytes) -> None:
     stream = WatchStream(Chunks(_line("ADDED", {}) + line))
     assert await _types(stream) == ["ADDED"]
