@@ -13,7 +13,8 @@ def ask(plugin: Plugin, resource: Resource, action: Action, pod: Any, old: Any, 
     """Whether the plugin wants a pod that it refused queued after this event; it must have asked for such events."""
     matching = [r for r in plugin.events() if r.event.resource == resource and r.event.action & action]
     assert len(matching) == 1
-    hint = matching[0].hint
+    hint, fragment = matching[0].hint, matching[0].fragment
+    assert hint is None or (fragment is not None and hash(fragment(pod)) == hash(fragment(pod)))
     return hint is None or hint(pod, old, new, Listers()) is QueueingHint.QUEUE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from kube_pyscheduler.columns.csi_nodes import CSINodeColumn
 from kube_pyscheduler.columns.pod_info import PodInfo
@@ -66,10 +66,10 @@ class NodeVolumeLimits(PreFilter, NodeFilter):
     def events(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-            EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _limits_changed),
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added),
-            EventRegistration(ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _volume_detached),
+            EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _limits_changed, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _volume_detached, _waiting_for),
         )
 
 
@@ -80,6 +80,11 @@ def may_count(pod: Pod) -> bool:
 
 def _may_count(pod: Pod, volume: Volume) -> bool:
     return claim_use(pod, volume) is not None or in_tree_plugin(volume) is not None
+
+
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod."""
+    return pod.namespace, tuple([(claim_use(pod, volume), in_tree_plugin(volume)) for volume in pod.spec.volumes])
 
 
 def _must_be_registered(listers: Listers, driver: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.csi_translation import MIGRATED_PLUGINS_ANNOTATION
@@ -54,14 +56,20 @@ def _capacity_changed(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageC
     return _answer(before is None or to_units(parse_milli(after)) > to_units(parse_milli(before)))
 
 
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod."""
+    drivers = tuple([volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None])
+    return pod.namespace, claim_uses(pod), drivers
+
+
 _CHANGE = Action.ADD | Action.UPDATE
 
 EVENTS = (
-    EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, _CHANGE), _class_changed),
-    EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGE), _claim_changed),
+    EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, _CHANGE), _class_changed, _waiting_for),
+    EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGE), _claim_changed, _waiting_for),
     EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, _CHANGE)),
     EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventRegistration(ClusterEvent(Resource.CSI_NODE, _CHANGE), _csi_node_changed),
-    EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), _driver_changed),
-    EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _CHANGE), _capacity_changed),
+    EventRegistration(ClusterEvent(Resource.CSI_NODE, _CHANGE), _csi_node_changed, _waiting_for),
+    EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), _driver_changed, _waiting_for),
+    EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _CHANGE), _capacity_changed, _waiting_for),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 
 import numpy as np
@@ -122,10 +122,15 @@ class VolumeRestrictions(PreFilter, NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone, _waiting_for),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added, _waiting_for),
         )
+
+
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod."""
+    return pod.namespace, uses_of(pod)
 
 
 def _pod_gone(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,10 +91,10 @@ class VolumeZone(PreFilter, NodeFilter):
     def events(self) -> Sequence[EventRegistration]:
         change = Action.ADD | Action.UPDATE
         return (
-            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_added),
+            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_added, _waiting_for),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, change), _claim_changed),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, change), _volume_changed),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, change), _claim_changed, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, change), _volume_changed, _waiting_for),
         )
 
 
@@ -102,6 +102,11 @@ def claim_names(pod: Pod) -> tuple[str, ...]:
     """The claims a pod names; those of its ephemeral volumes are not looked at."""
     volumes = pod.spec.volumes
     return tuple([v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None])
+
+
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod."""
+    return pod.namespace, claim_names(pod)
 
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
