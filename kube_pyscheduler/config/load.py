@@ -6,13 +6,14 @@ Nothing is taken silently: unknown fields and duplicate keys are errors, as they
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
 
+from kube_pyscheduler.config import legacy, policy
 from kube_pyscheduler.config.args import ARGS
 from kube_pyscheduler.config.decode import decode_struct
 from kube_pyscheduler.config.defaults import complete, complete_args, default_plugins
@@ -22,6 +23,8 @@ from kube_pyscheduler.config.schema import (
     API_VERSION,
     DEFAULT_NAME,
     KIND,
+    RANDOM,
+    ROUND_ROBIN,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
@@ -43,6 +46,7 @@ class ProfileConfig:
     ``args``: by plugin; structs of ``config.args``, or the plain value for plugins that are not ours.
     ``percentage_of_nodes_to_score``: 0 is all.
     ``path``: where the profile stands in the document, as in ``profiles[0]``.
+    ``always_check_all_predicates``, ``equal_scores``: see KubeSchedulerProfile.
     """
 
     scheduler_name: str
@@ -50,6 +54,8 @@ class ProfileConfig:
     args: Mapping[str, Any]
     percentage_of_nodes_to_score: int = 0
     path: str = "profiles[0]"
+    always_check_all_predicates: bool = False
+    equal_scores: str = RANDOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +73,30 @@ def default_config(scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
 
 def load_config_file(path: Path, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
     """Raises ConfigError, also where the file cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([Problem("", f"cannot read {path}: {error}")]) from error
-    return load_config(text, scheduler_name)
+    return load_config(_text_of(path), scheduler_name)
 
 
 def load_config(text: str, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
-    """``text``: one KubeSchedulerConfiguration. ``scheduler_name``: of the only profile where it names none itself.
-    Raises ConfigError."""
-    try:
-        document = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError([Problem("", f"not YAML: {error}")]) from error
+    """``text``: one KubeSchedulerConfiguration, of today or of the time of Policy files, or one Policy.
+    ``scheduler_name``: of the only profile where it names none itself. Raises ConfigError."""
+    document, problems = _document(text), Problems()
+    if document.get("kind") == policy.KIND:
+        return _resolve(_around(_read_policy(document, problems)), scheduler_name, problems)
+    return _resolve(_read_config(document, problems), scheduler_name, problems)
+
+
+def load_policy_file(path: Path, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
+    """``path``: of a Policy. Raises ConfigError."""
     problems = Problems()
-    if not isinstance(document, Mapping):
-        raise ConfigError([Problem("", f"expected a {KIND} object")])
-    _check_header(document, problems)
-    settings = decode_struct(KubeSchedulerConfiguration, document, "", problems)
-    return _resolve(settings, scheduler_name, problems)
+    profile = _read_policy(_document(_text_of(path)), problems)
+    return _resolve(_around(profile), scheduler_name, problems)
+
+
+def provider_config(provider: str, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
+    """What an algorithm provider of Policy times stands for. Raises ConfigError."""
+    problems = Problems()
+    profile = legacy.provider_profile(provider, "--algorithm-provider", problems)
+    return _resolve(_around(profile), scheduler_name, problems)
 
 
 def load_profile(profile: Mapping[str, Any], scheduler_name: str = DEFAULT_NAME) -> ProfileConfig:
@@ -110,6 +120,60 @@ def override(
     validate(settings, problems)
     problems.raise_if_any()
     return SchedulerConfig(settings, config.profiles)
+
+
+def with_equal_scores(config: SchedulerConfig, choice: str) -> SchedulerConfig:
+    """``config`` with every profile choosing like that among the best nodes. Raises ConfigError."""
+    problems = Problems()
+    _validate_equal_scores(choice, "equalScores", problems)
+    problems.raise_if_any()
+    profiles = tuple(replace(profile, equal_scores=choice) for profile in config.profiles)
+    return SchedulerConfig(config.settings, profiles)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([Problem("", f"cannot read {path}: {error}")]) from error
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    try:
+        document = yaml.load(text, Loader=_StrictLoader)
+    except yaml.YAMLError as error:
+        raise ConfigError([Problem("", f"not YAML: {error}")]) from error
+    if not isinstance(document, Mapping):
+        raise ConfigError([Problem("", f"expected a {KIND} object")])
+    return document
+
+
+def _read_config(document: Mapping[str, Any], problems: Problems) -> KubeSchedulerConfiguration:
+    if document.get("kind") == KIND and document.get("apiVersion") in legacy.API_VERSIONS:
+        return legacy.read_legacy(document, _policy_in, problems)
+    _check_header(document, problems)
+    return decode_struct(KubeSchedulerConfiguration, document, "", problems)
+
+
+def _read_policy(document: Mapping[str, Any], problems: Problems) -> KubeSchedulerProfile:
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if version not in policy.API_VERSIONS:
+        problems.unsupported("apiVersion", version or "", policy.API_VERSIONS)
+    if kind != policy.KIND:
+        problems.unsupported("kind", kind or "", (policy.KIND,))
+    return policy.read_policy(document, problems)
+
+
+def _policy_in(path: str) -> KubeSchedulerProfile:
+    """The profile that the Policy in a file stands for. Raises ConfigError."""
+    problems = Problems()
+    profile = _read_policy(_document(_text_of(Path(path))), problems)
+    problems.raise_if_any()
+    return profile
+
+
+def _around(profile: KubeSchedulerProfile) -> KubeSchedulerConfiguration:
+    return KubeSchedulerConfiguration(API_VERSION, KIND, profiles=(profile,))
 
 
 def _check_header(document: Mapping[str, Any], problems: Problems) -> None:
@@ -140,6 +204,7 @@ def _resolve_profile(
     profile: KubeSchedulerProfile, settings: KubeSchedulerConfiguration, path: str, problems: Problems
 ) -> ProfileConfig:
     validate_percentage(profile.percentage_of_nodes_to_score, f"{path}.percentageOfNodesToScore", problems)
+    _validate_equal_scores(profile.equal_scores, f"{path}.equalScores", problems)
     for point, attribute in POINTS.items():
         for index, plugin in enumerate(getattr(profile.plugins, attribute).enabled):
             where = f"{path}.plugins.{point}.enabled[{index}]"
@@ -158,7 +223,14 @@ def _resolve_profile(
         args=_resolve_args(profile.plugin_config, f"{path}.pluginConfig", problems),
         percentage_of_nodes_to_score=percentage,
         path=path,
+        always_check_all_predicates=profile.always_check_all_predicates,
+        equal_scores=profile.equal_scores,
     )
+
+
+def _validate_equal_scores(choice: str, path: str, problems: Problems) -> None:
+    if choice not in (RANDOM, ROUND_ROBIN):
+        problems.unsupported(path, choice, (RANDOM, ROUND_ROBIN))
 
 
 def _resolve_args(configs: tuple[PluginConfig, ...], path: str, problems: Problems) -> dict[str, Any]:

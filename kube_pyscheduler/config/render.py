@@ -9,6 +9,7 @@ import msgspec
 from kube_pyscheduler.config.decode import Duration
 from kube_pyscheduler.config.load import ProfileConfig, SchedulerConfig
 from kube_pyscheduler.config.merge import PointPlugins
+from kube_pyscheduler.config.schema import RANDOM
 
 
 def render(config: SchedulerConfig) -> dict[str, Any]:
@@ -19,12 +20,18 @@ def render(config: SchedulerConfig) -> dict[str, Any]:
 
 
 def _profile(profile: ProfileConfig) -> dict[str, Any]:
-    return {
+    document = {
         "schedulerName": profile.scheduler_name,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
         "plugins": {point: _set(plugins) for point, plugins in profile.points.items() if plugins != PointPlugins()},
         "pluginConfig": [{"name": name, "args": _plain(args)} for name, args in sorted(profile.args.items())],
     }
+    # kube-scheduler refuses fields that it does not know, so ours appear only where they say something.
+    if profile.always_check_all_predicates:
+        document["alwaysCheckAllPredicates"] = True
+    if profile.equal_scores != RANDOM:
+        document["equalScores"] = profile.equal_scores
+    return document
 
 
 def _set(plugins: PointPlugins) -> dict[str, Any]:

@@ -67,13 +67,22 @@ class PluginConfig(Struct, frozen=True):
     """A struct of ``args`` for the plugins it knows, else the plain value of the document."""
 
 
+RANDOM, ROUND_ROBIN = "Random", "RoundRobin"
+
+
 class KubeSchedulerProfile(Struct, frozen=True):
+    """The last two fields are ours; kube-scheduler does not know them."""
+
     scheduler_name: str | None = None
     """Pods with this ``spec.schedulerName`` are ours. May be left out where there is one profile only."""
     percentage_of_nodes_to_score: Int32 | None = None
     """Overrides the setting of the same name one level up."""
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
+    always_check_all_predicates: bool = False
+    """Ask the other filters too when one has refused a node, so that all its reasons are reported."""
+    equal_scores: str = RANDOM
+    """Which of several best nodes is taken: any, or one after the other as up to 1.15."""
 
 
 class LeaderElectionConfiguration(Struct, frozen=True):

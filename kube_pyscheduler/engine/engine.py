@@ -17,6 +17,7 @@ from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle, wrap_plugin_erro
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.nominated import NominatedPods
 from kube_pyscheduler.engine.observer import EngineObserver, Unobserved
+from kube_pyscheduler.engine.turns import Turns
 from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.diagnosis import NO_NODES, Diagnosis
 from kube_pyscheduler.framework.errors import PluginError
@@ -29,7 +30,8 @@ from kube_pyscheduler.kit.rng import AlwaysFirst, Rng
 
 
 class Engine:
-    """Decides for all profiles over one table. Holds no state but repaired answers."""
+    """Decides for all profiles over one table. Holds no state but repaired answers, and whose turn it is where best
+    nodes are taken in turns."""
 
     def __init__(
         self, table: NodeTable, listers: Listers, handle: SchedulingHandle, observer: EngineObserver | None = None
@@ -40,6 +42,7 @@ class Engine:
         self._observer = observer or Unobserved()
         self._nominated = NominatedPods(table, handle.nominator)
         self._compilers: dict[Profile, Compiler] = {}
+        self._turns = Turns(table)
 
     def prepare(self, profiles: Iterable[Profile]) -> None:
         """Let the plugins that look at nodes build what takes long, so that no attempt has to."""
@@ -104,7 +107,10 @@ class Engine:
             totals = cycle.score()
             observer.leave("Score", Code.SUCCESS)
             best = np.flatnonzero(totals == totals.max())
-            row = int(best[rng.randrange(len(best)) if len(best) > 1 else 0])
+            if cycle.profile.takes_turns:
+                row = self._turns.choose(best)
+            else:
+                row = int(best[rng.randrange(len(best)) if len(best) > 1 else 0])
         return Decision(
             status=Status(Code.SUCCESS),
             ctx=ctx,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from kube_pyscheduler.framework.adapters import EasyFilterKernel
 from kube_pyscheduler.framework.interfaces import CycleContext, Filter, FilterKernel, NodeFilter
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.row_changes import RowChanges
-from kube_pyscheduler.framework.status import Status
+from kube_pyscheduler.framework.status import Status, combined
 
 Refusals = list[tuple[Status, RowIndex]]
 """Statuses, each with the rows it was given for."""
@@ -61,6 +61,7 @@ class Filters:
         self, profile: Profile, ctx: CycleContext, pod: PodInfo, compiled: Compiled, skipped: Collection[str]
     ) -> None:
         self._names = [plugin.name for plugin in profile.filter]
+        self._checks_all = profile.checks_all
         self._ctx = ctx
         self._slots = compiled.node_scoped.filters
         self._all: list[FilterRun] | None = None
@@ -99,15 +100,9 @@ class Filters:
         return fits
 
     def refusals(self, rows: RowIndex) -> Refusals:
-        """Each of these rows that is refused, under the status of the first plugin that refuses it."""
-        found: Refusals = []
-        for run in self.in_order:
-            codes = run.codes_of(rows)
-            refused = codes != 0
-            if refused.any():
-                found += run.explain(rows[refused], codes[refused])
-                rows = rows[~refused]
-        return found
+        """Each of these rows that is refused, under the status of the first plugin that refuses it; where all are
+        asked, under what all of them say."""
+        return self._explained(rows, FilterRun.codes_of)
 
     def fit_if(self, rows: RowIndex, changes: RowChanges) -> Mask:
         """bool[len(rows)]: as ``fit``, in a changed world. Each filter sees only what those before it let pass."""
@@ -122,11 +117,31 @@ class Filters:
 
     def refusals_if(self, rows: RowIndex, changes: RowChanges) -> Refusals:
         """As ``refusals``, in a changed world."""
+        return self._explained(rows, lambda run, those: run.codes_if(those, changes))
+
+    def _explained(self, rows: RowIndex, codes_of: Callable[[FilterRun, RowIndex], Codes]) -> Refusals:
         found: Refusals = []
+        left = rows
         for run in self.in_order:
-            codes = run.codes_if(rows, changes)
+            codes = codes_of(run, left)
             refused = codes != 0
             if refused.any():
-                found += run.explain(rows[refused], codes[refused])
-                rows = rows[~refused]
-        return found
+                found += run.explain(left[refused], codes[refused])
+                if not self._checks_all:
+                    left = left[~refused]
+        return _together(rows, found) if self._checks_all else found
+
+
+def _together(rows: RowIndex, found: Refusals) -> Refusals:
+    """Refusals where a row may have several statuses, with all of a row's as one. O(rows) a status and combination."""
+    order = np.argsort(rows)
+    combinations: list[tuple[Status, ...]] = [()]
+    of_row = np.zeros(len(rows), dtype=np.int64)
+    for status, refused in found:
+        places = order[np.searchsorted(rows, refused, sorter=order)]
+        before = of_row[places]
+        for number in np.unique(before).tolist():
+            of_row[places[before == number]] = len(combinations)
+            combinations.append((*combinations[number], status))
+    numbers = [number for number in np.unique(of_row).tolist() if number]
+    return [(combined(combinations[number]), rows[of_row == number]) for number in numbers]

@@ -9,6 +9,7 @@ from typing import Any, cast
 from kube_pyscheduler.config.errors import ConfigError, Problems
 from kube_pyscheduler.config.load import ProfileConfig
 from kube_pyscheduler.config.merge import ALL, PluginUse, PointPlugins
+from kube_pyscheduler.config.schema import ROUND_ROBIN
 from kube_pyscheduler.framework.cluster_event import EventRegistration
 from kube_pyscheduler.framework.interfaces import (
     Bind,
@@ -60,6 +61,8 @@ class Profile:
     ``score``: plugins with their weights.
     ``events``: what may help a pod that a plugin refused, by plugin; an empty tuple means that any event may.
     ``percentage_of_nodes_to_score``: 0 is all.
+    ``checks_all``: every filter judges every node, so that all reasons of a node are known.
+    ``takes_turns``: of several best nodes one is taken after the other instead of any.
     """
 
     name: str
@@ -78,6 +81,8 @@ class Profile:
     refreshing: tuple[Refreshing, ...]
     events: Mapping[str, tuple[EventRegistration, ...]]
     percentage_of_nodes_to_score: int = 0
+    checks_all: bool = False
+    takes_turns: bool = False
 
 
 def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
@@ -117,6 +122,8 @@ def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
         refreshing=tuple(plugin for plugin in plugins.values() if isinstance(plugin, Refreshing)),
         events={name: tuple(plugin.events()) for name, plugin in plugins.items() if isinstance(plugin, _REFUSING)},
         percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        checks_all=config.always_check_all_predicates,
+        takes_turns=config.equal_scores == ROUND_ROBIN,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -62,6 +63,18 @@ class Status:
     def by(self, plugin: str) -> Status:
         """The same answer, given by ``plugin``."""
         return replace(self, plugin=plugin)
+
+
+_GRAVITY = {Code.UNSCHEDULABLE_AND_UNRESOLVABLE: 1, Code.ERROR: 2}
+
+
+def combined(statuses: Sequence[Status]) -> Status:
+    """Several answers about one node as one: all reasons, under the gravest code and the plugin that gave it first.
+
+    Source: PluginToStatus.Merge in pkg/scheduler/framework/interface.go of 1.22.
+    """
+    gravest = max(statuses, key=lambda status: _GRAVITY.get(status.code, 0))
+    return replace(gravest, reasons=tuple([reason for status in statuses for reason in status.reasons]))
 
 
 SUCCESS = Status(Code.SUCCESS)
