@@ -14,6 +14,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.handle import Work
 from kube_pyscheduler.framework.interfaces import Filter, NodeFilter, PreFilter
 from kube_pyscheduler.framework.profile import Profile, build_profile
 from kube_pyscheduler.framework.status import Status
@@ -22,12 +23,17 @@ from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.plugins import IN_TREE
 from kube_pyscheduler.scheduling_queue.nominator import Nominator
 
+WALL_TIME = 1_767_225_600.0
+"""2026-01-01T00:00:00Z."""
+
 
 class QuietHandle:
     """A scheduling handle of a scheduler where nothing waits."""
 
     def __init__(self, nominator: Nominator | None = None) -> None:
         self.nominator = Nominator() if nominator is None else nominator
+        self.work: list[Work] = []
+        """What plugins want done in the background; nobody does it."""
 
     def waiting_pod(self, uid: str) -> None:
         return None
@@ -37,6 +43,12 @@ class QuietHandle:
 
     def activate(self, pods: list[Pod]) -> None:
         return None
+
+    def later(self, what: str, pod: Pod | None, work: Work) -> None:
+        self.work.append(work)
+
+    def wall_time(self) -> float:
+        return WALL_TIME
 
 
 class Cluster:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from kube_pyscheduler.daemon.authn import Access, User
+from kube_pyscheduler.framework.handle import StaleObject
 from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.verbosity import Log
@@ -183,11 +185,44 @@ class ApiObjects:
 
         add_handler(changed)
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
-        target = Object(ObjectMeta(name=name, namespace=namespace))
-        subresource = "status" if status else ""
-        body = await self._client.send(requests.patch(_KINDS[kind], target, patch, subresource=subresource))
+    async def read(self, kind: str, namespace: str, name: str) -> Any:
+        try:
+            body = await self._client.send(requests.get(_KINDS[kind], namespace, name))
+        except NotFound:
+            return None
         return _KINDS[kind].decoder.decode(body)
+
+    async def create(self, kind: str, namespace: str, body: dict[str, Any]) -> Any:
+        made = await self._client.send(requests.create(_KINDS[kind], namespace, body))
+        return _KINDS[kind].decoder.decode(made)
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        status: bool = False,
+        strategic: bool = False,
+    ) -> Any:
+        target = Object(ObjectMeta(name=name, namespace=namespace))
+        request = requests.patch(
+            _KINDS[kind],
+            target,
+            patch,
+            subresource="status" if status else "",
+            content_type=requests.STRATEGIC_PATCH if strategic else requests.MERGE_PATCH,
+        )
+        try:
+            body = await self._client.send(request)
+        except Conflict as error:
+            raise StaleObject(str(error)) from error
+        return _KINDS[kind].decoder.decode(body)
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        with suppress(NotFound):
+            await self._client.send(requests.delete(_KINDS[kind], namespace, name, uid))
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         return await self.until_any([(kind, key)], predicate, timeout)

@@ -1,5 +1,5 @@
-"""On which nodes the claims of a pod can be allocated: answers kept for every kind of claims, and repaired where devices
-came, went, were taken or given back.
+"""On which nodes the claims of a pod can be allocated: answers kept for every kind of claims, and repaired where
+devices came, went, were taken or given back.
 
 What an answer depends on is put into a key: what selectors, constraints and limits read of the devices that a node
 sees, and which of them are taken. Nodes with equal keys get one search. So a selector is evaluated once for devices

@@ -22,6 +22,7 @@ from kube_pyscheduler.framework.diagnosis import Diagnosis
 from kube_pyscheduler.framework.errors import PluginError
 from kube_pyscheduler.framework.interfaces import (
     MAX_NODE_SCORE,
+    ZERO_SCORES,
     CycleContext,
     Normalize,
     PreFilterResult,
@@ -149,11 +150,11 @@ class Cycle:
             feasible = feasible & (run.codes == 0)
         if self._guests is not None:
             feasible = self._beside_guests(self._guests, feasible)
-        if filters.may_fail:
-            self._raise_failures()
         for run in filters.fresh:
             feasible = self._without(run.kernel.last_resort, feasible)
         self.feasible = feasible
+        if filters.may_fail:
+            self._raise_failures()
         return int(np.count_nonzero(feasible))
 
     def _beside_guests(self, guests: Guests, feasible: Mask) -> Mask:
@@ -278,6 +279,9 @@ class Cycle:
                 kernel = plugin.score_kernel(self.ctx, self.pod)
             if isinstance(kernel, Status):
                 raise AttemptFailed(error(score_failure(plugin.name, kernel)))
+            if kernel is ZERO_SCORES:
+                self.plugin_scores.append((plugin.name, np.zeros(table.high, dtype=np.int64)))
+                continue
             if rows is None:
                 rows = table.all_rows if self.feasible.all() else np.flatnonzero(self.feasible)
             final = normalised(kernel, kernel.scores(table, rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kube_pyscheduler.framework.listers import Listers
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from kube_pyscheduler.columns.pod_info import PodInfo
     from kube_pyscheduler.framework.status import Status
     from kube_pyscheduler.objects.pod import Pod
+
+
+class StaleObject(Exception):
+    """A write was refused because the object was changed since it was read."""
 
 
 class Nominator(Protocol):
@@ -58,6 +62,13 @@ class SchedulingHandle(Protocol):
     def activate(self, pods: list[Pod]) -> None:
         """Move waiting pods to activeQ when this cycle ends well."""
 
+    def later(self, what: str, pod: Pod | None, work: Work) -> None:
+        """Do work that calls the API, in the background. Where it fails, that is logged as a failed ``what``, and
+        ``pod`` is tried again after a backoff."""
+
+    def wall_time(self) -> float:
+        """Seconds since the Unix epoch."""
+
 
 class Preemptions(Protocol):
     """What carries preemptions out."""
@@ -93,8 +104,30 @@ class BindingHandle(Protocol):
     async def bind(self, pod: Pod, node: str) -> Status | None:
         """Post the Binding, and find out what became of it. None is success."""
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
-        """Merge-patch an object, or its status; returns it as it is then. Raises what the port raises."""
+    async def read(self, kind: str, namespace: str, name: str) -> Any:
+        """The object as the server has it, None where it has none. Raises what the port raises."""
+
+    async def create(self, kind: str, namespace: str, body: dict[str, Any]) -> Any:
+        """Make an object; returns it as it was made. Raises what the port raises."""
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        status: bool = False,
+        strategic: bool = False,
+    ) -> Any:
+        """Patch an object, or its status, as a merge or strategically; returns it as it is then. Raises StaleObject
+        where the patch names another version, and what the port raises."""
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Delete the object with this uid; one that is gone is a success. Raises what the port raises."""
+
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        """Tell the pod's readers. ``type_``: Normal or Warning."""
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""
@@ -107,3 +140,9 @@ class BindingHandle(Protocol):
 
     def now(self) -> float:
         """Monotonic seconds."""
+
+    def wall_time(self) -> float:
+        """Seconds since the Unix epoch."""
+
+
+Work = Callable[[BindingHandle], Awaitable[None]]

@@ -259,6 +259,17 @@ class ScoreKernel(ABC):
         return False
 
 
+class _ZeroKernel(ScoreKernel):
+    reads_usage = False
+
+    def scores(self, table: NodeTable, rows: Rows) -> Scores:
+        return np.zeros(len(table.alive[rows]), dtype=np.int64)
+
+
+ZERO_SCORES = _ZeroKernel()
+"""0 for every row. The engine knows it and does not ask."""
+
+
 class NodeScore(Plugin):
     """Score in the fast form. A Status instead of a kernel is an error that fails the attempt."""
 

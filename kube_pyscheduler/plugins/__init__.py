@@ -27,6 +27,7 @@ from kube_pyscheduler.plugins.classic.volume_counts import (
 )
 from kube_pyscheduler.plugins.default_binder import DefaultBinder
 from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
+from kube_pyscheduler.plugins.dynamic_resources.plugin import DynamicResources
 from kube_pyscheduler.plugins.image_locality import ImageLocality
 from kube_pyscheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kube_pyscheduler.plugins.node_affinity import NodeAffinity
@@ -64,6 +65,7 @@ IN_TREE: Registry = {
     "VolumeZone": lambda _args: VolumeZone(),
     "ImageLocality": lambda _args: ImageLocality(),
     "NodeDeclaredFeatures": lambda _args: NodeDeclaredFeatures(),
+    "DynamicResources": DynamicResources,
     "DefaultPreemption": DefaultPreemption,
     "DefaultBinder": lambda _args: DefaultBinder(),
     # Off unless a configuration names them.

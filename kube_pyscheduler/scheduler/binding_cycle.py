@@ -148,7 +148,7 @@ class BindingCycles:
 
     async def _bind(self, placement: Placement) -> Status | None:
         """None is success."""
-        handle = BindHandle(self._cache.listers, self._binder, self._objects, self._clock, placement)
+        handle = BindHandle(self._cache.listers, self._binder, self._objects, self._events, self._clock, placement)
         if placement.step is not Step.BIND:
             status = await self._before_bind(placement, handle)
             if status is not None:

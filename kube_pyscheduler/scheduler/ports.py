@@ -58,8 +58,27 @@ class PodReader(Protocol):
 class ObjectPort(Protocol):
     """What plugins may ask of the API server while a pod is being bound."""
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
-        """Merge-patch an object, or its status; returns it as it is then. Raises if that fails."""
+    async def read(self, kind: str, namespace: str, name: str) -> Any:
+        """The object as the server has it, None where it has none. Raises if the server cannot tell."""
+
+    async def create(self, kind: str, namespace: str, body: dict[str, Any]) -> Any:
+        """Make an object; returns it as it was made. Raises if that fails."""
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        status: bool = False,
+        strategic: bool = False,
+    ) -> Any:
+        """Patch an object, or its status, as a merge or strategically; returns it as it is then. Raises StaleObject
+        (of ``framework.handle``) where the patch names another version, and otherwise if it fails."""
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Delete the object with this uid; one that is gone is a success. Raises if that fails."""
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         """Wait until the informer's object (None when absent) satisfies ``predicate``; False after ``timeout`` s."""

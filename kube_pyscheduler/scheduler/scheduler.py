@@ -11,11 +11,14 @@ from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.handle import Work
 from kube_pyscheduler.framework.interfaces import Preempting
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.kit.rng import Rng
 from kube_pyscheduler.kit.tasks import Tasks
+from kube_pyscheduler.kit.verbosity import Log
+from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.scheduler.audit import Audit
 from kube_pyscheduler.scheduler.binding_cycle import PARALLEL_BINDINGS, BindingCycles
 from kube_pyscheduler.scheduler.cycle_observer import CycleObserver
@@ -35,6 +38,8 @@ from kube_pyscheduler.scheduling_queue.priority_queue import (
     MAX_UNSCHEDULABLE,
     PriorityQueue,
 )
+
+log = Log(__name__)
 
 AUDIT_PAUSE = 60.0
 """Seconds between two audits. A lost pod is found by the second."""
@@ -129,7 +134,11 @@ class Scheduler:
             clock=clock,
         )
         self._handle = CycleHandle(
-            self.queue.nominator, self.waiting, lambda pods: self.queue.activate(pods, clock.monotonic())
+            self.queue.nominator,
+            self.waiting,
+            lambda pods: self.queue.activate(pods, clock.monotonic()),
+            self._start_work,
+            clock,
         )
         self._cycle_observer = CycleObserver(ports.observer, clock)
         self._engine = self._new_engine()
@@ -189,6 +198,7 @@ class Scheduler:
         self._introduce_preemption(profiles)
         self.queue.reload(profiles, self._clock.monotonic())
         if self._is_started:
+            self._engine.prepare(profiles.values())
             self._start_refreshers()
 
     def dump(self) -> Iterator[str]:
@@ -217,6 +227,7 @@ class Scheduler:
     def start(self) -> None:
         """Decide from now on. Somebody must await ``crashed``."""
         self._is_started = True
+        self._engine.prepare(self._profiles.values())
         self._tasks.start(self.loop.run(), name="scheduling loop")
         self._tasks.start(self._audit_forever(), name="audit", forever=True)
         self._start_refreshers()
@@ -242,12 +253,27 @@ class Scheduler:
     def _start_refreshers(self) -> None:
         for task in self._refreshers:
             task.cancel()
-        handle = BindHandle(self.cache.listers, self._ports.binder, self._ports.objects, self._clock)
+        handle = self._outer_handle()
         self._refreshers = [
             self._tasks.start(refresh_forever(plugin, handle, self._sleep), name=f"refresh {plugin.name}")
             for profile in self._profiles.values()
             for plugin in profile.refreshing
         ]
+
+    def _outer_handle(self) -> BindHandle:
+        ports = self._ports
+        return BindHandle(self.cache.listers, ports.binder, ports.objects, ports.events, self._clock)
+
+    def _start_work(self, what: str, pod: Pod | None, work: Work) -> None:
+        self._tasks.start(self._work(what, pod, work), name=what)
+
+    async def _work(self, what: str, pod: Pod | None, work: Work) -> None:
+        try:
+            await work(self._outer_handle())
+        except Exception as raised:
+            log.error("Work of a plugin failed", raised, what=what, pod=pod.key if pod is not None else "")
+            if pod is not None:
+                self.queue.retry_later(pod, self._clock.monotonic())
 
     async def _audit_forever(self) -> NoReturn:
         while True:

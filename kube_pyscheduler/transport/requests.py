@@ -86,6 +86,18 @@ def get(kind: Kind[Any], namespace: str, name: str) -> Request:
     return Request("GET", _object(kind, namespace, name))
 
 
+def create(kind: Kind[Any], namespace: str, body: Mapping[str, Any]) -> Request:
+    """Make an object; ``namespace`` is not looked at for kinds without."""
+    path = _object(kind, namespace, "").removesuffix("/")
+    return Request("POST", path, body=_encode(body), idempotent=False)
+
+
+def delete(kind: Kind[Any], namespace: str, name: str, uid: str) -> Request:
+    """Delete the object with this uid; 409 where it is another one, 404 where it is gone."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    return Request("DELETE", _object(kind, namespace, name), body=_encode(body))
+
+
 def patch(
     kind: Kind[Any],
     obj: Object,

@@ -6,6 +6,7 @@ import contextlib
 import random
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kube_pyscheduler.columns.node_table import NodeTable
@@ -13,11 +14,15 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.engine.what_if import failure
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Status
 from kube_pyscheduler.plugins.default_preemption.candidates import Candidate, best
 from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
+from kube_pyscheduler.plugins.dynamic_resources.plugin import DynamicResources
+from kube_pyscheduler.plugins.dynamic_resources.state import EXTENDED
+from kube_pyscheduler.plugins.dynamic_resources.state import STATE as DYNAMIC_RESOURCES
 from kube_pyscheduler.plugins.volume_binding.kernel import VolumeBindingKernel
 from kube_pyscheduler.plugins.volume_binding.plugin import STATE as VOLUME_BINDING
 from kube_pyscheduler.plugins.volume_binding.plugin import VolumeBinding
@@ -39,6 +44,7 @@ def verdict(engine: Engine, table: NodeTable, profile: Profile, pod: PodInfo, se
     got.setdefault("feasible", [])
     got.update(_scores(cycle, table, got["feasible"]))
     got.update(_volume_decisions(cycle, table, got["feasible"]))
+    got.update(_device_decisions(cycle, got["feasible"]))
     decision = engine.schedule(profile, pod, random.Random(seed))
     got.update(_outcome(decision))
     if decision.post_filter is not None:
@@ -70,7 +76,7 @@ def _filter(cycle: Cycle, table: NodeTable) -> dict[str, Any]:
     with contextlib.suppress(AttemptFailed):
         # The refusals have the errors, too.
         cycle.filter()
-    refused = {table.names[row]: shown(status) for status, rows in cycle.refusals() for row in rows.tolist()}
+    refused = {table.names[row]: shown(failure(status)) for status, rows in cycle.refusals() for row in rows.tolist()}
     feasible = sorted(table.names[row] for row in np.flatnonzero(cycle.feasible).tolist())
     return {"filter": refused, "feasible": feasible}
 
@@ -113,6 +119,28 @@ def _volume_decisions(cycle: Cycle, table: NodeTable, feasible: list[str]) -> di
             "dynamic": sorted(claim.name for claim in volumes.provisions),
         }
     return {"volume_decisions": decisions}
+
+
+def _device_decisions(cycle: Cycle, feasible: list[str]) -> dict[str, Any]:
+    """What the pod's own claims would get on each node that fits, and where Reserve would fail."""
+    plugin = next((plugin for plugin in cycle.profile.reserve if isinstance(plugin, DynamicResources)), None)
+    state = cycle.ctx.state.read(DYNAMIC_RESOURCES)
+    if plugin is None or state is None:
+        return {}
+    allocations = {}
+    refused = {}
+    for node in feasible:
+        chosen = plugin.allocate(cycle.ctx, cycle.pod, node)
+        allocations[node] = {
+            state.claims[number].key: msgspec.json.decode(msgspec.json.encode(allocation))
+            for number, allocation in (chosen or {}).items()
+            if number != EXTENDED
+        }
+        status = plugin.reserve(cycle.ctx, cycle.pod, node)
+        plugin.unreserve(cycle.ctx, cycle.pod, node)
+        if status is not None and not status.is_success:
+            refused[node] = shown(status.by(plugin.name))
+    return {"dra_allocations": allocations, **({"reserve": refused} if refused else {})}
 
 
 def _outcome(decision: Decision) -> dict[str, Any]:

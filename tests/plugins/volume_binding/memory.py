@@ -74,7 +74,28 @@ class MemoryHandle:
     async def bind(self, pod: Pod, node: str) -> Status | None:
         raise AssertionError("volumes are bound before pods")
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> Any:
+    async def read(self, kind: str, namespace: str, name: str) -> Any:
+        raise AssertionError("volumes are read from informers")
+
+    async def create(self, kind: str, namespace: str, body: dict[str, Any]) -> Any:
+        raise AssertionError("provisioners make volumes")
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("nothing is deleted for a pod")
+
+    def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        raise AssertionError("binding volumes is silent")
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        status: bool = False,
+        strategic: bool = False,
+    ) -> Any:
         key = f"{namespace}/{name}" if namespace else name
         self.patches.append((kind, key, patch))
         latest = self.stored[kind, key]
@@ -102,6 +123,9 @@ class MemoryHandle:
         return True
 
     def now(self) -> float:
+        return self.time
+
+    def wall_time(self) -> float:
         return self.time
 
     def _told(self, kind: str, key: str) -> Any:

@@ -16,6 +16,7 @@ from kube_pyscheduler.daemon.wiring import (
 )
 from kube_pyscheduler.devserver.options import DeleteOptions
 from kube_pyscheduler.devserver.resources import NAMESPACES, PODS
+from kube_pyscheduler.framework.handle import StaleObject
 from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import Tasks
@@ -24,7 +25,7 @@ from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.scheduler.ports import BindOutcome
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import NetworkError, ServerError, TooManyRequests
+from kube_pyscheduler.transport.errors import Conflict, NetworkError, ServerError, TooManyRequests
 from tests.unit.daemon.cluster import cluster
 from tests.unit.scripted_server import Answer, ScriptedServer, reply, session_to, status
 
@@ -151,6 +152,30 @@ async def test_waiting_for_an_object_ends_with_its_change_or_in_time() -> None:
         )
         assert await labelled
         assert not await objects.until("Namespace", "never", lambda found: found is not None, 0.01)
+
+
+async def test_objects_are_read_made_changed_and_deleted() -> None:
+    async with cluster() as api:
+        objects = ApiObjects(api.client, Informers(api.client, [NAMESPACE]))
+        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"generateName": "made-"}}
+        made = await objects.create("ResourceClaim", "default", {**body, "spec": {"devices": {}}})
+        assert made.name.startswith("made-")
+        assert await objects.read("ResourceClaim", "default", made.name) == made
+        users = [{"resource": "pods", "name": name, "uid": f"u-{name}"} for name in ("a", "b")]
+        version = {"resourceVersion": made.metadata.resource_version}
+        patch = {"metadata": version, "status": {"reservedFor": users}}
+        used = await objects.patch("ResourceClaim", "default", made.name, patch, status=True)
+        assert [user.name for user in used.status.reserved_for] == ["a", "b"]
+        with pytest.raises(StaleObject):
+            await objects.patch("ResourceClaim", "default", made.name, patch, status=True)
+        gone = {"status": {"reservedFor": [{"$patch": "delete", "uid": "u-a"}]}}
+        left = await objects.patch("ResourceClaim", "default", made.name, gone, status=True, strategic=True)
+        assert [user.name for user in left.status.reserved_for] == ["b"]
+        with pytest.raises(Conflict):
+            await objects.delete("ResourceClaim", "default", made.name, "another")
+        await objects.delete("ResourceClaim", "default", made.name, made.uid)
+        assert await objects.read("ResourceClaim", "default", made.name) is None
+        await objects.delete("ResourceClaim", "default", made.name, made.uid)
 
 
 async def test_waiting_for_several_objects() -> None:

@@ -6,8 +6,12 @@ import asyncio
 
 import pytest
 
+from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.framework.diagnosis import Diagnosis
 from kube_pyscheduler.framework.handle import BindingHandle
-from kube_pyscheduler.framework.interfaces import Refreshing
+from kube_pyscheduler.framework.interfaces import CycleContext, PostFilter, PostFilterResult, Refreshing
+from kube_pyscheduler.framework.status import Status, unschedulable
+from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import TaskCrashed
 from kube_pyscheduler.scheduler.handles import CycleHandle
 from kube_pyscheduler.scheduler.scheduler import AUDIT_PAUSE
@@ -162,7 +166,13 @@ async def test_the_dump_tells_where_pods_are(make_world: MakeWorld) -> None:
 
 async def test_activation_outside_a_cycle_is_immediate() -> None:
     activated: list[str] = []
-    handle = CycleHandle(Nominator(), WaitingPods(), lambda pods: activated.extend(pod.name for pod in pods))
+    handle = CycleHandle(
+        Nominator(),
+        WaitingPods(),
+        lambda pods: activated.extend(pod.name for pod in pods),
+        lambda _what, _pod, _work: None,
+        FakeClock(),
+    )
     handle.activate([make_pod("a")])
     assert activated == ["a"]
     handle.begin_cycle()
@@ -173,8 +183,42 @@ async def test_activation_outside_a_cycle_is_immediate() -> None:
 
 async def test_the_handle_shows_held_pods(make_world: MakeWorld) -> None:
     waiting = WaitingPods()
-    handle = CycleHandle(Nominator(), waiting, lambda _pods: None)
+    handle = CycleHandle(Nominator(), waiting, lambda _pods: None, lambda _what, _pod, _work: None, FakeClock())
     held = waiting.hold(make_pod(), {"a": 1.0}, 0.0)
     assert handle.waiting_pod(make_pod().uid) is held
     assert handle.waiting_pods() == [held]
     assert handle.waiting_pod("unknown") is None
+
+
+class Helping(PostFilter):
+    """Has something done for each pod that fits nowhere; that fails at the first time."""
+
+    name = "Helping"
+
+    def __init__(self) -> None:
+        self.done: list[float] = []
+
+    def post_filter(
+        self, ctx: CycleContext, pod: PodInfo, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        ctx.handle.later("help", pod.pod, self._help)
+        return None, unschedulable("help is on its way")
+
+    async def _help(self, handle: BindingHandle) -> None:
+        self.done.append(handle.wall_time())
+        if len(self.done) == 1:
+            raise OSError("no connection")
+
+
+async def test_work_is_done_in_the_background_and_a_pod_whose_work_fails_is_tried_again(make_world: MakeWorld) -> None:
+    plugin = Helping()
+    world = make_world(fitting_profile(post_filter=(plugin,)))
+    world.node()
+    world.apply(make_pod("big", cpu="9"))
+    await world.settle()
+    # Nothing happened in the cluster since: only the failure brings the pod back.
+    assert plugin.done == [world.clock.now()]
+    await world.after(30.0)
+    assert len(plugin.done) == 2
+    await world.after(30.0)
+    assert len(plugin.done) == 2

@@ -140,10 +140,30 @@ class Objects:
 
     def __init__(self) -> None:
         self.patches: list[tuple[str, str, dict[str, Any]]] = []
+        self.made: list[dict[str, Any]] = []
+        self.deleted: list[str] = []
         self.holds = asyncio.Event()
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any], *, status: bool = False) -> None:
+    async def read(self, kind: str, namespace: str, name: str) -> None:
+        return None
+
+    async def create(self, kind: str, namespace: str, body: dict[str, Any]) -> None:
+        self.made.append(body)
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        status: bool = False,
+        strategic: bool = False,
+    ) -> None:
         self.patches.append((kind, f"{namespace}/{name}", patch))
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        self.deleted.append(f"{namespace}/{name}")
 
     async def until(self, kind: str, key: str, predicate: Callable[[Any], bool], timeout: float) -> bool:
         await self.holds.wait()

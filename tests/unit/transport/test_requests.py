@@ -1,7 +1,14 @@
 import json
 from typing import Any
 
-from kube_pyscheduler.objects.kinds import CSI_NODE, NODE, PERSISTENT_VOLUME_CLAIM, POD, POD_DISRUPTION_BUDGET
+from kube_pyscheduler.objects.kinds import (
+    CSI_NODE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    RESOURCE_CLAIM,
+)
 from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.storage import PersistentVolumeClaim
 from kube_pyscheduler.transport import requests
@@ -51,11 +58,23 @@ def test_a_deletion_is_for_one_uid() -> None:
     assert body(request)["preconditions"] == {"uid": "u"}
 
 
+def test_objects_are_made_in_their_namespace_and_deleted_by_uid() -> None:
+    request = requests.create(RESOURCE_CLAIM, "ns", {"metadata": {"generateName": "a-"}})
+    assert (request.method, request.path) == ("POST", "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims")
+    assert body(request) == {"metadata": {"generateName": "a-"}}
+    assert requests.create(NODE, "ignored", {}).path == "/api/v1/nodes"
+    request = requests.delete(RESOURCE_CLAIM, "ns", "c", "u")
+    assert (request.method, request.path) == ("DELETE", "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c")
+    assert body(request)["preconditions"] == {"uid": "u"}
+
+
 def test_what_may_be_repeated() -> None:
     repeatable = [requests.list_page(POD), requests.get_pod("ns", "p"), requests.delete_pod("ns", "p", "u")]
     repeatable += [requests.patch_pod_status("ns", "p", "u", {}), requests.create_event("ns", b"{}")]
+    repeatable.append(requests.delete(NODE, "", "n", "u"))
     once = [
         requests.bind_pod("ns", "p", "u", "n"),
+        requests.create(NODE, "", {}),
         requests.create_lease("ns", {}),
         requests.update_lease("ns", "l", {}),
     ]
