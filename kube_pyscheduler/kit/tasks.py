@@ -17,6 +17,10 @@ class TaskCrashed(Exception):
     """A task failed, or one that should run for ever ended. The cause is chained."""
 
 
+class Ended(Exception):
+    """Ends a task because of the world outside, not of a mistake: whoever raises it has said why."""
+
+
 class Tasks:
     """The tasks of one owner, who awaits ``crashed()`` somewhere and closes the group when done.
 
@@ -74,7 +78,8 @@ class Tasks:
             self._report(task, "ended early", None)
 
     def _report(self, task: asyncio.Task[Any], problem: str, cause: BaseException | None) -> None:
-        log.error("Task crashed", cause, task=task.get_name(), problem=problem)
+        if not isinstance(cause, Ended):
+            log.error("Task crashed", cause, task=task.get_name(), problem=problem)
         if self._crash is None:
             self._crash = TaskCrashed(f"task {task.get_name()} {problem}" + (f": {cause!r}" if cause else ""))
             self._crash.__cause__ = cause

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.kit.tasks import Ended
 from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.leader.election import (
     Decision,
@@ -39,7 +40,7 @@ Announce = Callable[[dict[str, Any], str], None]
 """``(lease, note)``: an Event on the lease that says who "became leader" or "stopped leading"."""
 
 
-class LeaseLost(Exception):
+class LeaseLost(Ended):
     """We lead no longer: somebody else holds the lease, or it could not be renewed in time."""
 
 
@@ -152,7 +153,7 @@ class Elector:
                 raise LeaseLost(f"the lease is held by {self.leader}")
             log.error("Cannot renew the lease, trying again", problem=problem)
             await self._sleep(min(period, max((end - self._clock.monotonic()) / 2, period / 10)))
-        raise LeaseLost(f"not renewed for {self._timing.renew_deadline} s")
+        raise LeaseLost(f"not renewed for {self._timing.renew_deadline:g} s")
 
     async def _attempt(self, end: float) -> str:
         """Claim the lease if the rules allow it; "" or what stood in the way. As leader first on the assumption that

@@ -56,6 +56,7 @@ async def test_who_loses_the_lease_says_so_exits_with_1_and_leaves_it_alone(capl
         assert await daemon == 1
         assert api.holder == "somebody-else"
     assert "Leaderelection lost" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_delayed_caches_are_filled_by_the_leader_only() -> None:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from kube_pyscheduler.kit.tasks import TaskCrashed, Tasks
+from kube_pyscheduler.kit.tasks import Ended, TaskCrashed, Tasks
 
 
 async def _fail() -> None:
@@ -29,6 +29,19 @@ async def test_a_crash_reaches_the_owner_with_its_cause(caplog: pytest.LogCaptur
             await tasks.crashed()
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "oops" in caplog.text
+
+
+async def test_an_end_that_is_nobodys_mistake_reaches_the_owner_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def end() -> None:
+        raise Ended("the world")
+
+    async with Tasks() as tasks:
+        tasks.start(end(), name="work", forever=True)
+        with pytest.raises(TaskCrashed, match="the world"):
+            await tasks.crashed()
+    assert caplog.text == ""
 
 
 async def test_the_first_crash_counts(caplog: pytest.LogCaptureFixture) -> None:

@@ -143,7 +143,7 @@ async def test_bc59_a_leader_that_cannot_renew_stops_before_anybody_else_starts(
     assert active[85] == (True, False)
     assert active[91] == (False, False)
     assert active[-1] == (False, True)
-    assert world.lost == ["a: not renewed for 10.0 s"]
+    assert world.lost == ["a: not renewed for 10 s"]
     assert world.told == ["a became leader", "a stopped leading", "b became leader"]
 
 
