@@ -49,6 +49,9 @@ class Flag:
 
 FLAGS = (
     Flag("config", Text(), "File with a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)."),
+    Flag("policy-config-file", Text(), "File with a scheduler Policy, as kube-scheduler took up to 1.22."),
+    Flag("algorithm-provider", Text(), "DefaultProvider or ClusterAutoscalerProvider, as up to 1.22."),
+    Flag("equal-scores", Text(), "Which of several best nodes is taken: Random, or RoundRobin as up to 1.15."),
     Flag("kubeconfig", Text(), "How to reach the API server; without it, as a pod of the cluster."),
     Flag("master", Text(), "Address of the API server, instead of the kubeconfig's.", ""),
     Flag("scheduler-name", Text(), "The spec.schedulerName of our pods, where --config names none.", DEFAULT_NAME),
@@ -94,6 +97,7 @@ _NO_HTTP2 = "HTTP/2 is not served"
 _NO_LOOKUP = "the cluster's authentication ConfigMap is not read"
 _NO_PROXY = "requests of authenticating proxies are not trusted"
 _UNBUFFERED = "log lines are written at once, to stderr"
+_FILES_ONLY = "policies are read from files only"
 
 WITHOUT_EFFECT: tuple[tuple[Flag, str], ...] = (
     (Flag("profiling", Bool(), ""), _NO_PROFILER),
@@ -118,6 +122,8 @@ WITHOUT_EFFECT: tuple[tuple[Flag, str], ...] = (
     (Flag("log-text-info-buffer-size", Text(), ""), _UNBUFFERED),
     (Flag("log-text-split-stream", Bool(), ""), _UNBUFFERED),
     (Flag("vmodule", Text(), ""), "the verbosity is that of --v everywhere"),
+    (Flag("use-legacy-policy-config", Bool(), ""), _FILES_ONLY),
+    (Flag("policy-configmap-namespace", Text(), ""), _FILES_ONLY),
 )
 """Flags that are accepted, and why they change nothing."""
 
@@ -125,6 +131,7 @@ REFUSED: tuple[tuple[Flag, str], ...] = (
     (Flag("tls-sni-cert-key", Text(), "", many=True), "there is one certificate for all names"),
     (Flag("allow-metric-labels", Text(), "", many=True), "labels cannot be chosen"),
     (Flag("allow-metric-labels-manifest", Text(), ""), "labels cannot be chosen"),
+    (Flag("policy-configmap", Text(), ""), f"{_FILES_ONLY}: mount it, and use --policy-config-file"),
     (Flag("emulated-version", Texts(), "", many=True), "pods are scheduled as by Kubernetes v1.36 only"),
     (Flag("min-compatibility-version", Texts(), "", many=True), "pods are scheduled as by Kubernetes v1.36 only"),
 )

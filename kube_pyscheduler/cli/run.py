@@ -13,7 +13,15 @@ from kube_pyscheduler.cli import feature_gates
 from kube_pyscheduler.cli.flags import REFUSED, WITHOUT_EFFECT
 from kube_pyscheduler.config.decode import Duration
 from kube_pyscheduler.config.errors import ConfigError
-from kube_pyscheduler.config.load import SchedulerConfig, default_config, load_config_file, override
+from kube_pyscheduler.config.load import (
+    SchedulerConfig,
+    default_config,
+    load_config_file,
+    load_policy_file,
+    override,
+    provider_config,
+    with_equal_scores,
+)
 from kube_pyscheduler.config.render import render
 from kube_pyscheduler.daemon import logs
 from kube_pyscheduler.daemon.authn import ALWAYS_ALLOWED, GuardOptions
@@ -40,6 +48,9 @@ _LEADER_ELECTION = {
 }
 _CLIENT_CONNECTION = {"kubeconfig": "kubeconfig", "kube_api_qps": "qps", "kube_api_burst": "burst"}
 """Flag → setting. With ``--config`` the latter count only where the file says nothing: they are deprecated."""
+
+_SOURCES = ("config", "policy_config_file", "algorithm_provider")
+"""Flags that say where the profiles come from."""
 
 
 def run(given: Given) -> int:
@@ -95,13 +106,22 @@ def _config(given: Given) -> SchedulerConfig:
 
     Source: ApplyTo in cmd/kube-scheduler/app/options/options.go."""
     connection = _settings(given, _CLIENT_CONNECTION)
+    sources = [f"--{flag.replace('_', '-')}" for flag in _SOURCES if given[flag]]
+    if len(sources) > 1:
+        raise click.ClickException(f"{' and '.join(sources)} cannot be used together")
     if given["config"]:
         config = load_config_file(Path(given["config"]), given["scheduler_name"])
         # Only the kubeconfig can be left open by a file; upstream would take the pod's service account then.
         in_file = config.settings.client_connection.kubeconfig
         connection = {"kubeconfig": connection["kubeconfig"]} if not in_file and "kubeconfig" in connection else {}
+    elif given["policy_config_file"]:
+        config = load_policy_file(Path(given["policy_config_file"]), given["scheduler_name"])
+    elif given["algorithm_provider"]:
+        config = provider_config(given["algorithm_provider"], given["scheduler_name"])
     else:
         config = default_config(given["scheduler_name"])
+    if given["equal_scores"]:
+        config = with_equal_scores(config, given["equal_scores"])
     return override(config, _settings(given, _LEADER_ELECTION), connection)
 
 
