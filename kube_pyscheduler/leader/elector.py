@@ -102,7 +102,9 @@ class Elector:
             problem = await self._attempt(math.inf)
             if not problem:
                 break
-            if problem != last_problem:
+            if problem == self._held():
+                log.info(4, "Not the leader", lock=lock, problem=problem)
+            elif problem != last_problem:
                 log.error("Cannot acquire the lease", lock=lock, problem=problem)
             last_problem = problem
             if self.leader != leader:
@@ -138,6 +140,9 @@ class Elector:
             log.error("Failed to release lease", lock=f"{self._namespace}/{self._name}", problem=str(error))
         self._tell("stopped leading")
 
+    def _held(self) -> str:
+        return f"the lease is held by {self.leader}"
+
     # -- one attempt -------------------------------------------------------------------------------------------------
 
     async def _renew(self) -> None:
@@ -150,7 +155,7 @@ class Elector:
             if not problem:
                 return
             if self.leader not in ("", self.identity):
-                raise LeaseLost(f"the lease is held by {self.leader}")
+                raise LeaseLost(self._held())
             log.error("Cannot renew the lease, trying again", problem=problem)
             await self._sleep(min(period, max((end - self._clock.monotonic()) / 2, period / 10)))
         raise LeaseLost(f"not renewed for {self._timing.renew_deadline:g} s")
@@ -179,7 +184,7 @@ class Elector:
             leading = self._renewed_at is not None
             decision = decide(self._observed, self.identity, leading=leading, now=self._clock.monotonic())
             if decision in (Decision.WAIT, Decision.LOST):
-                return f"the lease is held by {self.leader}"
+                return self._held()
         await self._claim(end)
         return ""
 

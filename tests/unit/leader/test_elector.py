@@ -79,7 +79,7 @@ async def test_the_first_candidate_creates_the_lease_and_renews_it(world: World)
     assert world.api.lease["spec"]["leaseTransitions"] == 0
 
 
-async def test_others_wait_while_the_leader_renews(world: World) -> None:
+async def test_others_wait_while_the_leader_renews(world: World, caplog: pytest.LogCaptureFixture) -> None:
     a, b = world.candidate("a"), world.candidate("b")
     world.start(a)
     await world.time.advance(0.0)
@@ -87,6 +87,7 @@ async def test_others_wait_while_the_leader_renews(world: World) -> None:
     await world.time.advance(300.0)
     assert (a.is_leader(), b.is_leader()) == (True, False)
     assert a.leader == b.leader == "a"
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_after_a_crash_the_lease_is_taken_when_its_duration_has_passed(world: World) -> None:
