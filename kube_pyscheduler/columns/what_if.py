@@ -57,7 +57,10 @@ def charges_of(pods: Sequence[tuple[int, Sequence[PodInfo]]], resources: Vocabul
 
 
 class WhatIf:
-    """Usage columns of some rows, changed for a moment. ``table.pods`` stays as it is, and nobody is told."""
+    """Usage columns of some rows, changed for a moment. ``table.pods`` stays as it is, and nobody is told.
+
+    A host port that two pods of a row share, as pods that were not scheduled may, is free once one of them is removed.
+    """
 
     def __init__(self, table: NodeTable, rows: RowIndex) -> None:
         self._table = table
@@ -65,15 +68,22 @@ class WhatIf:
         self._requested = table.requested[:, rows]
         self._non_zero = table.nonzero_requested[:, rows]
         self._count = table.pod_count[rows]
-        self._ports: list[tuple[int, tuple[HostPort, ...], int]] = []
+        self._ports: list[tuple[int, HostPort, int]] = []
+        """(row, port, by how much its uses grew), in the order of the changes."""
 
     def add(self, charges: Charges) -> None:
         """As if these pods were there. Their rows must be among those of this what-if."""
         self._change(charges, 1)
+        for row, ports in charges.ports:
+            self._table.host_ports.change(row, ports, 1)
+            self._ports += [(row, port, 1) for port in ports]
 
     def remove(self, charges: Charges) -> None:
         """As if these pods were gone."""
         self._change(charges, -1)
+        for row, ports in charges.ports:
+            freed = self._table.host_ports.take_away(row, ports)
+            self._ports += [(row, port, -uses) for port, uses in freed]
 
     def undo(self) -> None:
         """Back to how things are."""
@@ -81,8 +91,8 @@ class WhatIf:
         table.requested[: len(self._requested), rows] = self._requested
         table.nonzero_requested[:, rows] = self._non_zero
         table.pod_count[rows] = self._count
-        for row, ports, sign in reversed(self._ports):
-            table.host_ports.change(row, ports, -sign)
+        for row, port, grown in reversed(self._ports):
+            table.host_ports.change(row, (port,), -grown)
         self._ports.clear()
 
     def _change(self, charges: Charges, sign: int) -> None:
@@ -90,6 +100,3 @@ class WhatIf:
         table.requested[: len(charges.requested), rows] += sign * charges.requested
         table.nonzero_requested[:, rows] += sign * charges.non_zero
         table.pod_count[rows] += sign * charges.count
-        for row, ports in charges.ports:
-            table.host_ports.change(row, ports, sign)
-            self._ports.append((row, ports, sign))

@@ -11,7 +11,7 @@ import pytest
 
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_columns import PodColumns
-from kube_pyscheduler.columns.pod_info import PodInfo
+from kube_pyscheduler.columns.pod_info import HostPort, PodInfo
 from kube_pyscheduler.framework.status import Code
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.plugins.default_preemption.plugin import DefaultPreemption
@@ -65,13 +65,27 @@ def random_pod(rng: random.Random, name: str, priorities: list[int], **more: Any
     )
 
 
+def with_ports_of_their_own(pods: list[Pod]) -> list[Pod]:
+    """Those that a scheduler could have put on one node. The twin does not know how upstream forgets shared ports."""
+    taken: set[HostPort] = set()
+    kept = []
+    for pod in pods:
+        ports = PodInfo(pod).host_ports
+        if taken.isdisjoint(ports):
+            taken.update(ports)
+            kept.append(pod)
+    return kept
+
+
 def random_scene(rng: random.Random) -> Scene:
     names = [f"n{number}" for number in range(rng.randrange(3, 7))]
     nodes = [make_node(name, labels={ZONE: rng.choice(["x", "y"])}, allocatable={"cpu": "3"}) for name in names]
     pods = [
-        random_pod(rng, f"{name}-{number}", [0, 5, 5, 20], node=name)
+        pod
         for name in names
-        for number in range(rng.randrange(1, 6))
+        for pod in with_ports_of_their_own(
+            [random_pod(rng, f"{name}-{number}", [0, 5, 5, 20], node=name) for number in range(rng.randrange(1, 6))]
+        )
     ]
     nominated = [
         (rng.choice(names), random_pod(rng, f"promised{number}", [5, 10, 20])) for number in range(rng.randrange(3))

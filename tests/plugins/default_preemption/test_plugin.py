@@ -259,6 +259,18 @@ def test_a_host_port_can_be_freed() -> None:
     assert preempt(cluster, make_pod(priority=9, containers=[container])) == ("n0", {"holder"})
 
 
+def test_a_host_port_with_two_holders_is_thought_free_once_one_of_them_is_gone() -> None:
+    """Upstream keeps ports of a node as a set. No scheduler puts two holders on one node."""
+    container = {"name": "c", "image": "app:1", "ports": [{"hostPort": 80, "protocol": "TCP"}]}
+    pods = [
+        make_pod(name, node="n0", priority=rank, containers=[container]) for name, rank in (("low", 3), ("high", 9))
+    ]
+    cluster = Cluster([make_node("n0")], pods)
+    pod = make_pod(priority=9, containers=[container])
+    assert preempt(cluster, pod) == ("n0", {"low"})
+    assert cluster.refusals(pod)["n0"].plugin == "NodePorts"
+
+
 def test_affinity_to_the_victims_makes_a_node_useless() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     cluster = full_cluster(0)

@@ -110,6 +110,22 @@ def test_what_if_leaves_no_trace() -> None:
     assert table.host_ports.rows_using("TCP", 80) == {row: {"0.0.0.0": 1}}
 
 
+def test_a_shared_host_port_is_free_without_one_of_its_holders_while_that_is_thought() -> None:
+    table = NodeTable()
+    row = table.set_node(make_node("a"))
+    containers = [{"name": "c", "ports": [{"hostPort": 80}]}]
+    one, other = (make_info(name, node="a", containers=containers) for name in ("one", "other"))
+    table.add_pod(one, "a")
+    table.add_pod(other, "a")
+    with table.what_if(np.array([row])) as change:
+        change.remove(charges_of([(row, [one])], table.resources))
+        assert table.host_ports.rows_using("TCP", 80) == {}
+        change.add(charges_of([(row, [one])], table.resources))
+        assert table.host_ports.rows_using("TCP", 80) == {row: {"0.0.0.0": 1}}
+        change.remove(charges_of([(row, [one, other])], table.resources))
+    assert table.host_ports.rows_using("TCP", 80) == {row: {"0.0.0.0": 2}}
+
+
 def test_node_info_is_made_anew_after_a_write() -> None:
     table = NodeTable()
     row = table.set_node(make_node("a"))
