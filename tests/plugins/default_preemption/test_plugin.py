@@ -397,9 +397,9 @@ def test_the_rules_in_order(worse: Candidate, better: Candidate) -> None:
 
 
 def test_fewer_victims_only_after_equal_sums() -> None:
-    """Sums differ by 2³¹ a victim, so they are equal only with priorities that no pod has."""
-    one = candidate("one", (2**31, 0))
-    two = candidate("two", (2**31, 0), (-(2**31), 0))
+    """A victim adds 2³¹ to the sum, so only one of the least priority of all adds nothing."""
+    one = candidate("one", (100, 0))
+    two = candidate("two", (100, 0), (-(2**31), 0))
     assert best([two, one]) == [one]
 
 
