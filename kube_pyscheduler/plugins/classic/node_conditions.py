@@ -89,6 +89,9 @@ class CheckNodeCondition(NodeFilter):
     name = "CheckNodeCondition"
     scope = Scope.NODE
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(NodeConditions).sync()
+
     def fragment(self, pod: PodInfo) -> Hashable:
         return None
 
@@ -120,6 +123,9 @@ class _CheckNodePressure(NodeFilter):
     scope = Scope.NODE
     condition: ClassVar[str]
     status: ClassVar[Status]
+
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(NodeConditions).sync()
 
     def fragment(self, pod: PodInfo) -> Hashable:
         return None

@@ -81,6 +81,9 @@ class NodePreferAvoidPods(NodeScore):
 
     name = "NodePreferAvoidPods"
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(AvoidedControllers).sync()
+
     def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
         owner = pod.pod.metadata.controller()
         controller = (owner.kind, owner.uid) if owner is not None and owner.kind in _KINDS else None

@@ -79,6 +79,10 @@ class _Spread(PreScore, NodeScore):
     def selector(self, pod: Pod, listers: Listers) -> LabelMatcher:
         """What selects the pods that this one should be away from."""
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(PodClasses)
+        ctx.table.attached(Zones).sync()
+
     def pre_score(self, ctx: CycleContext, pod: PodInfo, feasible: Mask) -> Status | None:
         if pod.pod.spec.topology_spread_constraints:
             return SKIP

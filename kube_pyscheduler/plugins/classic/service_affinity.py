@@ -144,6 +144,9 @@ class ServiceAffinity(NodeFilter, PreScore, NodeScore):
         self._services = DefaultSelectors()
         self._key: StateKey[ServiceAntiAffinityKernel] = StateKey(self.name)
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(PodClasses)
+
     def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
         if not self._affinity:
             return None

@@ -86,6 +86,9 @@ class _MaxVolumeCount(NodeFilter):
         text = environment.get(LIMIT_VARIABLE, "")
         self._usual_limit = int(text) if text.isdecimal() and int(text) > 0 else None
 
+    def prepare(self, ctx: CycleContext) -> None:
+        self._synced(ctx)
+
     def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
         uses = pod.derived(self.kind.uses_of) if pod.pod.spec.volumes else ()
         meanings = [self.kind.meaning(ctx.listers, use) for use in uses]
@@ -93,12 +96,7 @@ class _MaxVolumeCount(NodeFilter):
         if not wanted:
             return None
         table = ctx.table
-        attached = table.attached(self._attached)
-        attached.sync(ctx.listers)
-        limits = table.attached(self._limits)
-        limits.sync()
-        csi_nodes = table.attached(CSINodeColumn)
-        csi_nodes.sync(ctx.listers.csi_nodes)
+        attached, limits, csi_nodes = self._synced(ctx)
         migrated = LookupTable(csi_nodes.vocabulary, lambda facts: self.kind.plugin in facts.migrated, False, np.bool_)
         values = np.array([*limits.vocabulary.values, 0], dtype=np.int64)
         return VolumeCountKernel(
@@ -109,6 +107,15 @@ class _MaxVolumeCount(NodeFilter):
             values[limits.ids[: table.high]],
             migrated.take(csi_nodes.ids[: table.high]),
         )
+
+    def _synced(self, ctx: CycleContext) -> tuple[AttachedDisks, NodeFacts[int], CSINodeColumn]:
+        table = ctx.table
+        attached, limits = table.attached(self._attached), table.attached(self._limits)
+        csi_nodes = table.attached(CSINodeColumn)
+        attached.sync(ctx.listers)
+        limits.sync()
+        csi_nodes.sync(ctx.listers.csi_nodes)
+        return attached, limits, csi_nodes
 
     def _attached(self, table: NodeTable) -> AttachedDisks:
         return AttachedDisks(table, self.kind)
