@@ -8,10 +8,13 @@ from tests.devserver.api import APPLY, Answer, Api, Object
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SERVICES = "/api/v1/namespaces/default/services"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), SERVICES: ("v1", "Service"), DEPLOYMENTS: ("apps/v1", "Deployment")}
 
 
 async def apply(api: Api, manager: str, body: Object, path: str = CONFIG_MAPS, **query: str) -> Answer:
-    full = {"apiVersion": "v1", "kind": "Service" if path == SERVICES else "ConfigMap", **body}
+    api_version, kind = KINDS[path]
+    full = {"apiVersion": api_version, "kind": kind, **body}
     name = body["metadata"]["name"]
     return await api.patch(f"{path}/{name}", full, APPLY, fieldManager=manager, **query)
 
@@ -45,9 +48,9 @@ async def test_a_conflict_names_owner_and_field(api: Api) -> None:
     await apply(api, "me", data(a="1", b="1"))
     answer = await apply(api, "you", data(a="2", b="1"))
     assert (answer.status, answer.body["reason"]) == (409, "Conflict")
-    assert answer.body["message"] == 'Apply failed with 1 conflict: conflict with "me" using v1: .data.a'
+    assert answer.body["message"] == 'Apply failed with 1 conflict: conflict with "me": .data.a'
     assert answer.body["details"]["causes"] == [
-        {"reason": "FieldManagerConflict", "message": 'conflict with "me" using v1', "field": ".data.a"}
+        {"reason": "FieldManagerConflict", "message": 'conflict with "me"', "field": ".data.a"}
     ]
     forced = await apply(api, "you", data(a="2", b="1"), force="true")
     assert forced.body["data"] == {"a": "2", "b": "1"}
@@ -78,7 +81,33 @@ async def test_client_side_apply_hands_over_without_conflict(api: Api) -> None:
     last = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1"}}'
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": last}
     await api.created(CONFIG_MAPS, {"metadata": {"name": "c", "annotations": annotations}, "data": {"a": "1"}})
+    for other in ("me", "kubectl-like"):
+        assert (await apply(api, other, data(a="2"))).status == 409
     assert (await apply(api, "kubectl", data(a="2"))).body["data"] == {"a": "2"}
+    assert (await apply(api, "me", data(a="3"))).body["message"] == (
+        'Apply failed with 1 conflict: conflict with "kubectl": .data.a'
+    )
+
+
+async def test_what_others_changed_since_is_not_handed_over(api: Api) -> None:
+    last = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1","b":"1"}}'
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": last}
+    live = {"metadata": {"name": "c", "annotations": annotations}, "data": {"a": "9", "b": "8"}}
+    await api.created(CONFIG_MAPS, live)
+    answer = await apply(api, "kubectl", data(a="2", b="2"))
+    assert answer.body["message"] == (
+        'Apply failed with 2 conflicts: conflicts with "before-first-apply" using v1:\n- .data.a\n- .data.b'
+    )
+
+
+async def test_a_conflict_names_the_subresource_through_which_a_field_was_set(api: Api) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    deployment = {"metadata": {"name": "d"}, "spec": spec}
+    assert (await apply(api, "me", deployment, DEPLOYMENTS)).status == 201
+    await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 2}}, fieldManager="scaler")
+    answer = await apply(api, "me", deployment, DEPLOYMENTS)
+    assert 'conflict with "scaler" with subresource "scale" using apps/v1: .spec.replicas' in answer.body["message"]
 
 
 async def test_items_of_keyed_lists_have_owners_of_their_own(api: Api) -> None:

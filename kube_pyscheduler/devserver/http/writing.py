@@ -168,6 +168,7 @@ class Writing:
             info.namespace,
             info.name,
             lambda current: scaled(current, _typed(info, change(to_scale(current)))),
+            subresource=info.subresource,
             options=options,
         )
         return object_answer(to_scale(updated))

@@ -27,6 +27,8 @@ from kube_pyscheduler.devserver.schema.types import Type
 Object = dict[str, Any]
 
 FIRST_MANAGER = "before-first-apply"
+CLIENT_SIDE_SUCCESSOR = "kubectl"
+"""The manager that takes over from client-side apply without conflict. Source: internal/lastappliedmanager.go there."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 APPLY = "Apply"
 UPDATE = "Update"
@@ -129,7 +131,7 @@ def apply(
     before = next((owner for owner in owners if owner.key == mine.key), None)
     others = [owner for owner in owners if owner is not before]
     changed = {path for path in wanted if path in present and present[path] != wanted[path]}
-    excused = _last_applied(live, kind, read) if before is None else set()
+    excused = _last_applied(live, present, kind, read) if manager == CLIENT_SIDE_SUCCESSOR else set()
     conflicts = [(owner, path) for owner in others for path in sorted(owner.paths & (changed - excused))]
     if conflicts and not force:
         raise _conflict(conflicts)
@@ -177,32 +179,32 @@ def _first_owner(api_version: str, now: str, live: Object, kind: Type) -> Owner:
     return owner
 
 
-def _last_applied(live: Object, kind: Type, read: Callable[[Object], Object]) -> set[Path]:
-    """The fields that client-side apply set: whoever takes over from it meets no conflict there."""
+def _last_applied(live: Object, present: dict[Path, Any], kind: Type, read: Callable[[Object], Object]) -> set[Path]:
+    """The fields that client-side apply set and that are still as it set them."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     if not text:
         return set()
     try:
-        return set(leaves(_owned(read(msgspec.json.decode(text))), kind))
+        last = leaves(_owned(read(msgspec.json.decode(text))), kind)
     except (msgspec.DecodeError, StatusError):
         return set()
+    return {path for path, value in last.items() if path in present and present[path] == value}
 
 
 def _conflict(conflicts: list[tuple[Owner, Path]]) -> StatusError:
     def told(owner: Owner) -> str:
         part = f' with subresource "{owner.subresource}"' if owner.subresource else ""
-        return f'conflict with "{owner.manager}"{part} using {owner.api_version}'
+        return f'"{owner.manager}"{part}' + (f" using {owner.api_version}" if owner.operation == UPDATE else "")
 
-    causes = [Cause("FieldManagerConflict", told(owner), shown(path)) for owner, path in conflicts]
-    count = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
+    causes = [Cause("FieldManagerConflict", f"conflict with {told(owner)}", shown(path)) for owner, path in conflicts]
     if len(causes) == 1:
-        message = f"Apply failed with {count}: {causes[0].message}: {causes[0].field}"
+        message = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
     else:
         by_owner: dict[str, list[str]] = {}
-        for cause in causes:
-            by_owner.setdefault(cause.message, []).append(f"- {cause.field}")
-        parts = [f"{message}:\n" + "\n".join(fields) for message, fields in sorted(by_owner.items())]
-        message = f"Apply failed with {count}: " + "\n".join(parts)
+        for owner, path in conflicts:
+            by_owner.setdefault(told(owner), []).append(f"- {shown(path)}")
+        parts = [f"conflicts with {name}:\n" + "\n".join(fields) for name, fields in sorted(by_owner.items())]
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(parts)
     return StatusError(409, "Conflict", message, causes=causes)
 
 
