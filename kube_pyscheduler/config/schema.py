@@ -156,7 +156,7 @@ class KubeSchedulerConfiguration(Struct, frozen=True):
     enable_contention_profiling: bool = True
     """Without effect, as above."""
     percentage_of_nodes_to_score: Int32 | None = None
-    """Stop looking for nodes once this percentage of them was found to fit; None and 0: judge all nodes."""
+    """Without effect: all nodes are judged and scored."""
     pod_initial_backoff_seconds: Int64 = 1
     """Pause after a pod's first failed attempt; doubles with every further one."""
     pod_max_backoff_seconds: Int64 = 10

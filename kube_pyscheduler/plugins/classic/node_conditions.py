@@ -1,7 +1,7 @@
 """CheckNodeCondition and the pressure predicates: what nodes report of themselves in ``status.conditions``.
 
 Source: CheckNodeConditionPredicate, CheckNodeMemoryPressurePredicate, CheckNodeDiskPressurePredicate and
-CheckNodePIDPressurePredicate in pkg/scheduler/algorithm/predicates of 1.9 to 1.17. Later versions look at the taints
+CheckNodePIDPressurePredicate in pkg/scheduler/algorithm/predicates of 1.9 to 1.16. Later versions look at the taints
 that the node controller makes of the same conditions.
 """
 
