@@ -198,13 +198,7 @@ def test_kept_answers_equal_fresh_ones_after_thousands_of_events() -> None:
         for _ in range(12):
             for _ in range(300):
                 world.step()
-            fresh = Cluster(world.nodes_by_row(), world.pods.values(), profile)
-            for lister, known in (
-                (fresh.cache.listers.services, world.services),
-                (fresh.cache.listers.replication_controllers, world.controllers),
-            ):
-                for item in known.values():
-                    lister.put(item)
+            fresh = world.rebuilt(profile)
             for pod in pods:
                 assert world.cluster.refusals(pod) == fresh.refusals(pod)
                 if len(fresh.fit(pod)) > 1:

@@ -25,18 +25,16 @@ def profile(**policy: Any) -> Profile:
 
 def everything() -> dict[str, Any]:
     """A Policy with every name there is."""
-    predicates = [{"name": name} for name in PREDICATES if not name.startswith(("CheckNodeLabel", "CheckService"))]
-    priorities = [{"name": name, "weight": 2} for name in PRIORITIES]
-    for name, kind, argument in (
-        ("Absent", "labelsPresence", {"labels": ["retiring"], "presence": False}),
-        ("Affine", "serviceAffinity", {"labels": ["rack"]}),
-    ):
-        predicates.append({"name": name, "argument": {kind: argument}})
-    for name, kind, argument in (
-        ("Preferred", "labelPreference", {"label": "room", "presence": True}),
-        ("Spread", "serviceAntiAffinity", {"label": "rack"}),
-    ):
-        priorities.append({"name": name, "weight": 3, "argument": {kind: argument}})
+    predicates: list[dict[str, Any]] = [
+        {"name": "Absent", "argument": {"labelsPresence": {"labels": ["retiring"], "presence": False}}},
+        {"name": "Affine", "argument": {"serviceAffinity": {"labels": ["rack"]}}},
+    ]
+    priorities: list[dict[str, Any]] = [
+        {"name": "Preferred", "weight": 3, "argument": {"labelPreference": {"label": "room", "presence": True}}},
+        {"name": "Spread", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "rack"}}},
+    ]
+    predicates += [{"name": name} for name in PREDICATES if not name.startswith(("CheckNodeLabel", "CheckService"))]
+    priorities += [{"name": name, "weight": 2} for name in PRIORITIES]
     return {"predicates": predicates, "priorities": priorities, "alwaysCheckAllPredicates": True}
 
 
@@ -49,14 +47,8 @@ def test_all_policies_together_decide_as_in_a_cluster_that_was_built_anew() -> N
         if step % 9:
             continue
         pod = world.new_pod()
-        fresh = Cluster(world.nodes_by_row(), world.pods.values())
+        fresh = world.rebuilt({})
         fresh.profile = profile(**everything())
-        for lister, known in (
-            (fresh.cache.listers.services, world.services),
-            (fresh.cache.listers.replication_controllers, world.controllers),
-        ):
-            for item in known.values():
-                lister.put(item)
         mine, theirs = world.cluster.schedule(pod), fresh.schedule(pod)
         assert (mine.node, mine.status.message) == (theirs.node, theirs.status.message)
         assert mine.status.code in (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

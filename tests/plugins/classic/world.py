@@ -16,6 +16,7 @@ from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.node import Node, NodeCondition
 from kube_pyscheduler.objects.pod import Pod
 from tests.builders import make_pod
+from tests.clusters import Cluster
 from tests.plugins.classic.reference import AVOID
 from tests.plugins.pod_world import DELETED, NAMESPACES, PodWorld, random_labels
 
@@ -84,6 +85,15 @@ class ClassicWorld(PodWorld):
         super().__init__(rng, profile, random_spec)
         self.services: dict[str, Service] = {}
         self.controllers: dict[str, ReplicationController] = {}
+
+    def rebuilt(self, profile: dict[str, Any]) -> Cluster:
+        """Another cluster that was told of everything once."""
+        cluster = Cluster(self.nodes_by_row(), self.pods.values(), profile)
+        for service in self.services.values():
+            cluster.cache.listers.services.put(service)
+        for controller in self.controllers.values():
+            cluster.cache.listers.replication_controllers.put(controller)
+        return cluster
 
     def nodes_by_row(self) -> list[Node]:
         row_of = self.cluster.cache.table.row_of
