@@ -233,6 +233,9 @@ class Daemon:
             self._tasks.start(self._elector.hold(), name="lease", forever=True)
         if is_lazy:
             await self._sync()
+        elif self._elector is not None:
+            # Whoever led before us may have done what our watches have not told yet.
+            await self._informers.relist()
         self._scheduler.start()
         self._tasks.start(self._scheduler.crashed(), name="scheduler", forever=True)
         log.info(1, "Scheduling", profiles=[profile.scheduler_name for profile in self._options.config.profiles])

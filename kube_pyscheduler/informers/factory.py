@@ -73,3 +73,7 @@ class Informers:
         """Return when every first list has been handed out."""
         for informer in self:
             await informer.synced.wait()
+
+    async def relist(self) -> None:
+        """List all kinds anew; then we know all that was true when this was called."""
+        await asyncio.gather(*(informer.relist() for informer in self))

@@ -100,6 +100,9 @@ class Informer(Generic[T]):
         self._backoff = Backoff(BACKOFF_INITIAL, BACKOFF_MAXIMUM, uniform=uniform)
         self._writer: Writer[T] = Writer()
         self._handlers: list[Handler[T]] = []
+        self._following: asyncio.Task[NoReturn] | None = None
+        self._handing_out = asyncio.Lock()
+        self._listed = asyncio.Event()
         reader = Reader(
             kind, self._writer.store, salvage=salvage, malformed=lambda: self._observer.malformed(kind.name)
         )
@@ -117,6 +120,28 @@ class Informer(Generic[T]):
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled."""
+        while True:
+            self._following = asyncio.create_task(self._follow(), name=f"following {self.kind.plural}")
+            try:
+                await asyncio.wait((self._following,))
+            except asyncio.CancelledError:
+                self._following.cancel()
+                await asyncio.wait((self._following,))
+                raise
+            if not self._following.cancelled():
+                self._following.result()
+
+    async def relist(self) -> None:
+        """List everything anew, at once, and return when that has been handed out: then we know all that was true when
+        this was called."""
+        # Not amid a list that is being handed out: its changes would be told to nobody any more.
+        async with self._handing_out:
+            self._listed.clear()
+            if self._following is not None:
+                self._following.cancel()
+        await self._listed.wait()
+
+    async def _follow(self) -> NoReturn:
         state: State[T] = Empty()
         try:
             while True:
@@ -158,10 +183,12 @@ class Informer(Generic[T]):
             for key, unreadable in listed.unreadable.items()
             if (held := self.store.get(key)) is not None and unreadable.uid in ("", held.metadata.uid)
         }
-        changes = self._writer.replace(listed.objects, keep)
-        for start in range(0, len(changes), DELIVERY_BATCH):
-            self._tell(changes[start : start + DELIVERY_BATCH])
-            await asyncio.sleep(0)
+        async with self._handing_out:
+            changes = self._writer.replace(listed.objects, keep)
+            for start in range(0, len(changes), DELIVERY_BATCH):
+                self._tell(changes[start : start + DELIVERY_BATCH])
+                await asyncio.sleep(0)
+        self._listed.set()
         self._well(synced=True)
 
     def _tell(self, changes: Sequence[Change[T]]) -> None:
@@ -200,4 +227,5 @@ class Informer(Generic[T]):
             self._tell(self._writer.replace({}))
         self.problem = problem
         self.synced.set()
+        self._listed.set()
         await self._sleep(ABSENT_RETRY)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import ssl
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -18,6 +20,7 @@ from kube_pyscheduler.daemon.options import Endpoint, Options
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.options import DeleteOptions
 from kube_pyscheduler.devserver.resources import PODS
+from kube_pyscheduler.objects.kinds import KINDS
 from tests.unit.daemon.cluster import cluster, eventually, free_port
 from tests.unit.daemon.running import HEADER, OFF, answers, get, options, running
 from tests.unit.scripted_server import logged
@@ -38,6 +41,10 @@ async def test_pods_are_bound_and_the_end_is_graceful() -> None:
             assert 'scheduler_cache_size{type="nodes"} 2.0' in metrics
             assert 'scheduler_pending_pods{queue="active"} 0.0' in metrics
             assert 'rest_client_requests_total{code="201",host="' in metrics
+            host = urlsplit(api.server.url).netloc
+            answered = re.findall(r'rest_client_requests_total\{.*method="GET"\} (.*)', metrics)
+            [timed] = re.findall(rf'request_duration_seconds_count\{{host="{host}",verb="GET"\}} (.*)', metrics)
+            assert sum(map(float, answered)) == float(timed) > len(KINDS)
             stop.set()
             assert await daemon == 0
         released = api.lease

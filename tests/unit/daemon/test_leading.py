@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
 from kube_pyscheduler.config.load import load_config
 from kube_pyscheduler.daemon.connections import CountedSession
+from kube_pyscheduler.devserver.http.watching import Watch
 from kube_pyscheduler.devserver.resources import LEASES
 from kube_pyscheduler.transport.requests import Request
 from kube_pyscheduler.transport.session import Reply
@@ -70,6 +72,30 @@ async def test_delayed_caches_are_filled_by_the_leader_only() -> None:
             assert (status, "[-]informer-sync failed" in text) == (500, True)
             stop.set()
             assert await follower == 0
+
+
+def _say_nothing(watch: Watch) -> list[bytes]:
+    watch._queue.clear()
+    return []
+
+
+async def test_a_new_leader_lists_everything_before_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its watches may have been dead for a while: what the leader before it did last must not be missed."""
+    async with cluster(nodes=1) as api, running(options(api)) as (stop_leader, leader):
+        await eventually(lambda: bool(api.holder))
+        second = options(api)
+        async with running(second):
+            await eventually(lambda: answers(second.plain.port, "/readyz"))
+            for watch in tuple(api.server.context.watches):
+                monkeypatch.setattr(watch, "pending_lines", partial(_say_nothing, watch))
+            api.add_pod("large", cpu="30")
+            api.server.registry.bind("default", "large", {"target": {"kind": "Node", "name": "node-00000"}})
+            stop_leader.set()
+            assert await leader == 0
+            api.add_pod("too-large", cpu="3")
+            api.add_pod("small", cpu="1")
+            await eventually(lambda: api.is_bound("small") and bool(api.events("too-large")))
+            assert not api.is_bound("too-large")
 
 
 class Wire:

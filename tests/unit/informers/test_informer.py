@@ -164,6 +164,39 @@ async def test_the_servers_wish_for_a_pause_is_heard(server: ScriptedServer, pod
     assert pods.sleeps.delays == [7.0]
 
 
+async def test_a_new_list_on_request_takes_the_place_of_a_watch_that_says_nothing(
+    server: ScriptedServer, pods: Followed
+) -> None:
+    server.script("GET", PODS, reply(200, pod_list(pod("a", 1), pod("b", 2), version=10)))
+    server.script("WATCH", PODS, LiveWatch(), LiveWatch(event("ADDED", pod("d", 31))))
+    await pods.hears("+a 1", "+b 2")
+    await server.saw("WATCH", PODS)
+    listing = asyncio.ensure_future(pods.informer.relist())
+    await server.saw("GET", PODS, 2)
+    assert not listing.done()
+    server.script("GET", PODS, reply(200, pod_list(pod("b", 2), pod("c", 20), version=30)))
+    await listing
+    assert set(pods.informer.store.keys()) >= {"ns/b", "ns/c"}
+    await pods.hears("-a", "+c 20", "+d 31")
+
+
+async def test_a_new_list_on_request_does_not_wait_for_the_end_of_a_pause(
+    server: ScriptedServer, session: Session
+) -> None:
+    async def for_ever(_seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    informer = Informer(Client(session), POD, sleep=for_ever)
+    async with Tasks() as tasks:
+        tasks.start(informer.run(), name="pods", forever=True)
+        server.script("GET", PODS, status(500, "InternalError"), reply(200, pod_list(pod("a", 1), version=10)))
+        await server.saw("GET", PODS)
+        while "500" not in informer.problem:
+            await asyncio.sleep(0)
+        await informer.relist()
+        assert set(informer.store.keys()) == {"ns/a"}
+
+
 async def test_recreated_under_its_name(server: ScriptedServer, pods: Followed) -> None:
     server.script("GET", PODS, reply(200, pod_list(pod("a", 1, uid="u1"))))
     server.script("WATCH", PODS, LiveWatch(event("MODIFIED", pod("a", 11, uid="u2"))))
