@@ -183,16 +183,17 @@ async def test_a_new_list_on_request_takes_the_place_of_a_watch_that_says_nothin
 async def test_a_new_list_on_request_does_not_wait_for_the_end_of_a_pause(
     server: ScriptedServer, session: Session
 ) -> None:
+    pausing = asyncio.Event()
+
     async def for_ever(_seconds: float) -> None:
+        pausing.set()
         await asyncio.Event().wait()
 
     informer = Informer(Client(session), POD, sleep=for_ever)
     async with Tasks() as tasks:
         tasks.start(informer.run(), name="pods", forever=True)
         server.script("GET", PODS, status(500, "InternalError"), reply(200, pod_list(pod("a", 1), version=10)))
-        await server.saw("GET", PODS)
-        while "500" not in informer.problem:
-            await asyncio.sleep(0)
+        await pausing.wait()
         await informer.relist()
         assert set(informer.store.keys()) == {"ns/a"}
 
