@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kube_pyscheduler.daemon.options import Options
@@ -12,14 +13,17 @@ from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
 from kube_pyscheduler.transport.credentials import Credentials, Source
 from kube_pyscheduler.transport.errors import NetworkError
 from kube_pyscheduler.transport.requests import Request
-from kube_pyscheduler.transport.session import Reply, Session
+from kube_pyscheduler.transport.session import Reply, Session, Stream
+
+Answer = TypeVar("Answer", Reply, Stream)
 
 USER_AGENT = f"kube-pyscheduler/{VERSION} (Kubernetes {DECIDES_AS})"
 
 
 class Counting(Protocol):
-    def request(self, code: str, method: str, host: str) -> None:
-        """A request was answered with ``code``, or not at all: ``<error>``."""
+    def request(self, code: str, method: str, host: str, seconds: float) -> None:
+        """A request was answered with ``code`` after so long, or not at all: ``<error>``. A watch is answered when it
+        begins."""
 
 
 class CountedSession(Session):
@@ -31,13 +35,23 @@ class CountedSession(Session):
         self._host = urlsplit(credentials.access.server).netloc
 
     async def request(self, request: Request, deadline: float) -> Reply:
+        return await self._observed(request, super().request, deadline)
+
+    async def stream(self, request: Request, idle: float) -> Stream:
+        return await self._observed(request, super().stream, idle)
+
+    async def _observed(
+        self, request: Request, send: Callable[[Request, float], Awaitable[Answer]], seconds: float
+    ) -> Answer:
+        now = self._credentials.clock.monotonic
+        start = now()
         try:
-            reply = await super().request(request, deadline)
+            answer = await send(request, seconds)
         except NetworkError:
-            self._observer.request("<error>", request.method, self._host)
+            self._observer.request("<error>", request.method, self._host, now() - start)
             raise
-        self._observer.request(str(reply.status), request.method, self._host)
-        return reply
+        self._observer.request(str(answer.status), request.method, self._host, now() - start)
+        return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ MAX_ATTEMPTS_LABEL = 15
 
 _MILLISECONDS = exponential_buckets(0.001, 2, 15)
 _TENTHS_OF_MILLISECONDS = exponential_buckets(0.0001, 2, 12)
+_REQUEST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _FINE = exponential_buckets(0.00001, 1.5, 20)
 
 Gauge = Callable[[], Mapping[Labels, float]]
@@ -205,6 +206,12 @@ class Metrics:
             "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
             ("code", "method", "host"),
         )
+        self._request_seconds = Histogram(
+            "rest_client_request_duration_seconds",
+            "[ALPHA] Request latency in seconds. Broken down by verb, and host.",
+            ("verb", "host"),
+            _REQUEST_SECONDS,
+        )
         self._series: tuple[Counter | Histogram, ...] = tuple(
             value for value in vars(self).values() if isinstance(value, Counter | Histogram)
         )
@@ -282,8 +289,9 @@ class Metrics:
 
     # -- the connections' observer -----------------------------------------------------------------------------------
 
-    def request(self, code: str, method: str, host: str) -> None:
+    def request(self, code: str, method: str, host: str, seconds: float) -> None:
         self._requests[code, method, host] += 1
+        self._request_seconds.observe((method, host), seconds)
 
     # -- publishing --------------------------------------------------------------------------------------------------
 
