@@ -50,17 +50,10 @@ V1_36_PLUGINS = (
 
 Source: getDefaultPlugins and applyFeatureGates in pkg/scheduler/apis/config/v1/default_plugins.go."""
 
-NOT_BUILT = frozenset(
-    {
-        "DynamicResources",
-    }
-)
-"""Defaults of v1.36 that this version lacks. They are left out of the default list, and refused where named."""
-
 
 def default_plugins() -> Plugins:
     """What a profile starts from."""
-    return Plugins(multi_point=PluginSet(tuple(plugin for plugin in V1_36_PLUGINS if plugin.name not in NOT_BUILT)))
+    return Plugins(multi_point=PluginSet(V1_36_PLUGINS))
 
 
 def complete_args(args: Struct) -> Struct:

@@ -6,8 +6,21 @@ left behind; here the map is made from the classes as they are, with the same ru
 
 from __future__ import annotations
 
+from kube_pyscheduler.columns.resources import is_extended_resource
 from kube_pyscheduler.framework.listers import Lister
 from kube_pyscheduler.objects.resource import CLASS_PREFIX, DeviceClass
+
+
+def is_device_resource(name: str) -> bool:
+    """Whether devices may back a resource of this name. Source: IsDRAExtendedResourceName."""
+    return is_extended_resource(name) or name.startswith(CLASS_PREFIX)
+
+
+def is_offered(resource: str, classes: Lister[DeviceClass]) -> bool:
+    """Whether a class offers the extended resource. O(classes) at most."""
+    if resource.startswith(CLASS_PREFIX) and classes.get(resource.removeprefix(CLASS_PREFIX)) is not None:
+        return True
+    return any(device_class.spec.extended_resource_name == resource for device_class in classes)
 
 
 class ExtendedResources:

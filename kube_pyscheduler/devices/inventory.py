@@ -43,6 +43,14 @@ class SharedSlice:
         return spec.per_device_node_selection and not chooses
 
     @property
+    def is_for_nobody(self) -> bool:
+        """Whether nothing says who may use it."""
+        spec = self.info.spec
+        return not (
+            spec.all_nodes or spec.node_selector is not None or spec.per_device_node_selection or spec.shared_counters
+        )
+
+    @property
     def width(self) -> int:
         """How many columns ``masks`` has."""
         return len(self._choosers)
@@ -83,14 +91,24 @@ class Inventory:
         self._pools: list[Pools] = []
         self.moved = RowLog()
         """Rows that see other pools than before."""
+        self.placed = RowLog()
+        """Rows that may see other slices than before."""
 
     def pools_of(self, row: int) -> Pools:
         """The pools that a node sees, in the order in which they are tried."""
         return self._pools[row]
 
-    def slices(self) -> Iterable[SliceInfo]:
-        """All slices, whatever their generation."""
-        return self._slices.values()
+    def local_of(self, node: str) -> Iterable[SliceInfo]:
+        """The slices of a single node, whatever their generation."""
+        return self._local.get(node, {}).values()
+
+    def shared(self) -> Iterable[SharedSlice]:
+        """All other slices, whatever their generation."""
+        return self._shared.values()
+
+    def slices_of(self, pool: PoolId) -> Iterable[SliceInfo]:
+        """The slices of a pool, whatever their generation."""
+        return self._by_pool.get(pool, {}).values()
 
     def sync(self, slices: Lister[ResourceSlice]) -> None:
         """Follow the slices and the nodes."""
@@ -162,6 +180,7 @@ class Inventory:
         masks = [shared.masks(rows) for shared in self._shared.values()]
         seen = np.packbits(np.concatenate(masks, axis=1), axis=1) if masks else np.zeros((len(rows), 0), dtype=np.uint8)
         for number, row in enumerate(rows.tolist()):
+            self.placed.append(row)
             pools: Pools = ()
             if self._table.alive[row]:
                 local = self._local.get(self._table.names[row])

@@ -13,6 +13,7 @@ from kube_pyscheduler.devices.classes import ExtendedResources
 from kube_pyscheduler.devices.fragments import Fragment
 from kube_pyscheduler.devices.inventory import Inventory
 from kube_pyscheduler.devices.requests import make_plan
+from kube_pyscheduler.devices.supply import Supply
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.resource import DeviceClaim
 
@@ -32,6 +33,8 @@ class Devices:
         self._listers: Listers | None = None
         self._classes: ExtendedResources | None = None
         self._fragments: OrderedDict[Hashable, Fragment] = OrderedDict()
+        self._supplies: dict[str, Supply] = {}
+        """By name of the resource."""
 
     @property
     def extended(self) -> ExtendedResources:
@@ -52,6 +55,15 @@ class Devices:
         self.sync_classes(listers)
         self.inventory.sync(listers.resource_slices)
         self.allocated.sync(listers.resource_claims)
+
+    def supply(self, listers: Listers, resource: str) -> Supply:
+        """What there is of the devices that serve an extended resource. Cost: as ``sync``."""
+        self.sync(listers)
+        supply = self._supplies.get(resource)
+        if supply is None:
+            supply = self._supplies[resource] = Supply(self._table, self.inventory, self.allocated)
+        supply.sync(self.extended.class_of(resource))
+        return supply
 
     def fragment(self, claims: Sequence[DeviceClaim]) -> Fragment:
         """What is known of claims like these."""

@@ -8,18 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kube_pyscheduler.columns.resources import is_extended_resource
-from kube_pyscheduler.devices.classes import ExtendedResources
+from kube_pyscheduler.devices.classes import ExtendedResources, is_device_resource
 from kube_pyscheduler.objects.exact_quantity import parse_quantity
 from kube_pyscheduler.objects.pod import Container, ExtendedResourceRequestMapping, Pod
 from kube_pyscheduler.objects.pod_requests import pod_requests
 from kube_pyscheduler.objects.quantity import to_units
-from kube_pyscheduler.objects.resource import CLASS_PREFIX, DeviceClaim, DeviceRequest, ExactDeviceRequest
-
-
-def is_device_resource(name: str) -> bool:
-    """Whether devices may back a resource of this name. Source: IsDRAExtendedResourceName."""
-    return is_extended_resource(name) or name.startswith(CLASS_PREFIX)
+from kube_pyscheduler.objects.resource import DeviceClaim, DeviceRequest, ExactDeviceRequest
 
 
 def wanted_resources(pod: Pod) -> dict[str, int]:

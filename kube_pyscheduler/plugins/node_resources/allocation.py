@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from kube_pyscheduler.config.args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kube_pyscheduler.framework.interfaces import MAX_NODE_SCORE, ScoreKernel
+from kube_pyscheduler.devices.classes import is_device_resource
+from kube_pyscheduler.devices.supply import Supply
+from kube_pyscheduler.devices.world import Devices
+from kube_pyscheduler.framework.interfaces import MAX_NODE_SCORE, CycleContext, ScoreKernel
 from kube_pyscheduler.framework.status import Status, error
 from kube_pyscheduler.objects.pod_requests import Amounts
 from kube_pyscheduler.objects.quantity import to_milli, to_units
@@ -38,29 +42,59 @@ MAX_CUSTOM_PRIORITY_SCORE = 10
 
 
 class ScoredResource:
-    """One resource that is scored: its row, the pod's request in column units, its weight."""
+    """One resource that is scored: its row, the pod's request in column units, its weight. ``supply``: what is known of
+    the devices that may serve it on nodes that do not have it."""
 
-    __slots__ = ("request", "row", "weight")
+    __slots__ = ("_look", "_seen", "_supply", "request", "row", "weight")
 
-    def __init__(self, row: int, request: int, weight: int) -> None:
+    def __init__(self, row: int, request: int, weight: int, supply: Callable[[], Supply] | None = None) -> None:
         self.row = row
         self.request = request
         self.weight = weight
+        self._look = supply
+        self._supply = supply() if supply is not None else None
+        self._seen = self._supply.version if self._supply is not None else 0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether nodes have other devices since, or others are taken."""
+        return self._look is not None and self._look().version != self._seen
+
+    def on(self, table: NodeTable, rows: Rows, requested: Ints) -> tuple[Ints, Ints]:
+        """int64[rows] each: how much of it there is, 0 where there is none, and how much is taken. ``requested``: what
+        pods ask for, to be indexed by resource and row."""
+        capacity, taken = table.allocatable[self.row, rows], requested[self.row, rows]
+        if self._supply is not None:
+            lacks = capacity == 0
+            capacity = np.where(lacks, self._supply.capacity[rows], capacity)
+            taken = np.where(lacks, self._supply.taken[rows], taken)
+        return capacity, taken
+
+    def on_row(self, table: NodeTable, row: int, requested: Ints) -> tuple[int, int]:
+        """``on`` for one row."""
+        capacity = table.allocatable.item(self.row, row)
+        if capacity == 0 and self._supply is not None:
+            return self._supply.capacity.item(row), self._supply.taken.item(row)
+        return capacity, requested.item(self.row, row)
 
 
-def scored_resources(table: NodeTable, specs: Sequence[ResourceSpec], amounts: Amounts) -> list[ScoredResource]:
+def scored_resources(ctx: CycleContext, specs: Sequence[ResourceSpec], amounts: Amounts) -> list[ScoredResource]:
     """The resources that count for a pod that asks for ``amounts`` (milli-units): scalar ones only if it asks for
     them."""
+    table = ctx.table
     scored = []
     for spec in specs:
         milli = amounts.get(spec.name, 0)
         request = to_milli(milli) if spec.name == "cpu" else to_units(milli)
+        supply = None
         if is_scalar_resource(spec.name):
             if request == 0:
                 continue
+            if is_device_resource(spec.name):
+                supply = partial(table.attached(Devices).supply, ctx.listers, spec.name)
         elif spec.name not in ("cpu", "memory", "ephemeral-storage"):
             continue
-        scored.append(ScoredResource(table.resource_row(spec.name), request, spec.weight))
+        scored.append(ScoredResource(table.resource_row(spec.name), request, spec.weight, supply))
     return scored
 
 
@@ -74,6 +108,9 @@ class AllocationKernel(ScoreKernel):
 
     def __init__(self, resources: Sequence[ScoredResource]) -> None:
         self._resources = resources
+
+    def is_stale(self, table: NodeTable) -> bool:
+        return any(resource.is_stale for resource in self._resources)
 
     @abstractmethod
     def resource_scores(self, requested: Ints, capacity: Ints) -> Ints:
@@ -91,10 +128,9 @@ class AllocationKernel(ScoreKernel):
     def _row_score(self, table: NodeTable, row: int) -> int:
         total = weights = 0
         for resource in self._resources:
-            capacity = table.allocatable.item(resource.row, row)
+            capacity, allocated = resource.on_row(table, row, _non_zero_requested(table, resource.row))
             if capacity == 0:
                 continue
-            allocated = _non_zero_requested(table, resource.row).item(resource.row, row)
             score = self.resource_score(allocated + resource.request, capacity)
             if self.counts(score):
                 total += score * resource.weight
@@ -105,9 +141,8 @@ class AllocationKernel(ScoreKernel):
         total: Ints | None = None
         weights: Ints | None = None
         for resource in self._resources:
-            capacity = table.allocatable[resource.row, rows]
+            capacity, allocated = resource.on(table, rows, _non_zero_requested(table, resource.row))
             present = capacity != 0
-            allocated = _non_zero_requested(table, resource.row)[resource.row, rows]
             score = self.resource_scores(allocated + resource.request, np.where(present, capacity, 1))
             counted = self.counted(present, score)
             weighted = np.where(counted, score * resource.weight, 0)
@@ -183,11 +218,11 @@ class RequestedToCapacityRatioKernel(AllocationKernel):
         return np.floor(total.astype(np.float64) / weights.astype(np.float64) + 0.5).astype(np.int64)
 
 
-def strategy_kernel(table: NodeTable, strategy: ScoringStrategy, pod: PodInfo) -> ScoreKernel | Status:
+def strategy_kernel(ctx: CycleContext, strategy: ScoringStrategy, pod: PodInfo) -> ScoreKernel | Status:
     """The kernel of a scoring strategy for one pod."""
     if not strategy.resources:
         return error("resources not found")
-    resources = scored_resources(table, strategy.resources, dict(pod.demand.scored_request))
+    resources = scored_resources(ctx, strategy.resources, dict(pod.demand.scored_request))
     if strategy.type == LEAST_ALLOCATED:
         return LeastAllocatedKernel(resources)
     if strategy.type == MOST_ALLOCATED:
@@ -204,6 +239,9 @@ class BalancedKernel(ScoreKernel):
     def __init__(self, resources: Sequence[ScoredResource]) -> None:
         self._resources = resources
 
+    def is_stale(self, table: NodeTable) -> bool:
+        return any(resource.is_stale for resource in self._resources)
+
     def scores(self, table: NodeTable, rows: Rows) -> Scores:
         if not isinstance(rows, slice) and len(rows) <= FEW:
             return np.array([self._row_score(table, row) for row in rows.tolist()], dtype=np.int64)
@@ -212,10 +250,9 @@ class BalancedKernel(ScoreKernel):
     def _row_score(self, table: NodeTable, row: int) -> int:
         with_pod, without = [], []
         for resource in self._resources:
-            capacity = table.allocatable.item(resource.row, row)
+            capacity, allocated = resource.on_row(table, row, table.requested)
             if capacity == 0:
                 continue
-            allocated = table.requested.item(resource.row, row)
             with_pod.append(min((allocated + resource.request) / capacity, 1.0))
             without.append(min(allocated / capacity, 1.0))
         half = MAX_NODE_SCORE // 2
@@ -226,9 +263,8 @@ class BalancedKernel(ScoreKernel):
         with_pod, without = [], []
         present = []
         for resource in self._resources:
-            capacity = table.allocatable[resource.row, rows]
+            capacity, allocated = resource.on(table, rows, table.requested)
             has = capacity != 0
-            allocated = table.requested[resource.row, rows]
             divisor = np.where(has, capacity, 1).astype(np.float64)
             present.append(has)
             with_pod.append(_fraction(allocated + resource.request, divisor, has))

@@ -40,4 +40,4 @@ class NodeResourcesBalancedAllocation(PreScore, NodeScore):
     def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
         if not self._resources:
             return error("resources not found")
-        return BalancedKernel(scored_resources(ctx.table, self._resources, pod.demand.charge))
+        return BalancedKernel(scored_resources(ctx, self._resources, pod.demand.charge))

@@ -14,6 +14,7 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.resources import column_amounts, is_extended_resource
 from kube_pyscheduler.config.args import NodeResourcesFitArgs
+from kube_pyscheduler.devices.classes import is_device_resource, is_offered
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
@@ -26,36 +27,56 @@ from kube_pyscheduler.framework.interfaces import (
     Scope,
     ScoreKernel,
 )
-from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.framework.listers import Lister, Listers
 from kube_pyscheduler.framework.status import Code, Status
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.pod_requests import pod_requests
 from kube_pyscheduler.objects.quantity import parse_list, to_units
+from kube_pyscheduler.objects.resource import CLASS_PREFIX, DeviceClass
 from kube_pyscheduler.plugins.node_resources.allocation import FEW, strategy_kernel
 
 REFUSED = 1
 
 
 class FitKernel(FilterKernel):
-    """``wanted``: (resource row, amount > 0, name). One comparison a resource and row."""
+    """``wanted``: (resource row, amount > 0, name). One comparison a resource and row. ``served``: resource rows that
+    devices serve on nodes that do not have them, whatever there is of devices. ``classes``: where that is looked up, if
+    it concerns the pod."""
 
-    def __init__(self, wanted: Sequence[tuple[int, int, str]]) -> None:
+    def __init__(
+        self,
+        wanted: Sequence[tuple[int, int, str]],
+        served: frozenset[int] = frozenset(),
+        classes: Lister[DeviceClass] | None = None,
+    ) -> None:
         self._wanted = tuple(wanted)
+        self._served = served
+        self._classes = classes
+        self._generation = classes.generation if classes is not None else 0
+
+    def is_stale(self, table: NodeTable) -> bool:
+        return self._classes is not None and self._classes.generation != self._generation
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         if not isinstance(rows, slice) and len(rows) <= FEW:
             return np.array([self._refuses(table, row) for row in rows.tolist()], dtype=np.uint8)
         refused = table.pod_count[rows] >= table.pod_limit[rows]
         for resource, amount, _name in self._wanted:
-            refused |= table.allocatable[resource, rows] - table.requested[resource, rows] < amount
+            refused |= self._is_short(table, rows, resource, amount)
         return refused.astype(np.uint8)
+
+    def _is_short(self, table: NodeTable, rows: Rows, resource: int, amount: int) -> Mask:
+        allocatable = table.allocatable[resource, rows]
+        short: Mask = allocatable - table.requested[resource, rows] < amount
+        return short & (allocatable > 0) if resource in self._served else short
 
     def _refuses(self, table: NodeTable, row: int) -> bool:
         if table.pod_count.item(row) >= table.pod_limit.item(row):
             return True
         return any(
             table.allocatable.item(resource, row) - table.requested.item(resource, row) < amount
+            and not (resource in self._served and table.allocatable.item(resource, row) <= 0)
             for resource, amount, _name in self._wanted
         )
 
@@ -64,10 +85,9 @@ class FitKernel(FilterKernel):
         bits: Ints = (table.pod_count[rows] >= table.pod_limit[rows]).astype(np.int64)
         never = np.zeros(len(rows), dtype=np.bool_)
         for position, (resource, amount, _name) in enumerate(self._wanted, start=1):
-            allocatable = table.allocatable[resource, rows]
-            short = allocatable - table.requested[resource, rows] < amount
+            short = self._is_short(table, rows, resource, amount)
             bits |= short.astype(np.int64) << position
-            never |= short & (amount > allocatable)
+            never |= short & (amount > table.allocatable[resource, rows])
         bits |= never.astype(np.int64) << (len(self._wanted) + 1)
         return [(self._status(pattern), rows[bits == pattern]) for pattern in np.unique(bits).tolist()]
 
@@ -82,8 +102,7 @@ class FitKernel(FilterKernel):
 
 
 class NodeResourcesFit(PreFilter, NodeFilter, PreScore, NodeScore):
-    """See the module. Events of device classes are not asked for: resources served by them belong to
-    DynamicResources."""
+    """See the module. Resources that a node lacks and a device class offers are left to DynamicResources."""
 
     name = "NodeResourcesFit"
     scope = Scope.NODE
@@ -105,13 +124,16 @@ class NodeResourcesFit(PreFilter, NodeFilter, PreScore, NodeScore):
         for resource in columns:
             table.resource_row(table.resources.values[resource])
         names = table.resources.values
-        return FitKernel(
-            [
-                (resource, amount, names[resource])
-                for resource, amount in columns.items()
-                if amount > 0 and not self._is_ignored(names[resource])
-            ]
-        )
+        wanted = [
+            (resource, amount, names[resource])
+            for resource, amount in columns.items()
+            if amount > 0 and not self._is_ignored(names[resource])
+        ]
+        servable = [(resource, name) for resource, _amount, name in wanted if is_device_resource(name)]
+        if not servable:
+            return FitKernel(wanted)
+        classes = ctx.listers.device_classes
+        return FitKernel(wanted, frozenset([row for row, name in servable if is_offered(name, classes)]), classes)
 
     def _is_ignored(self, name: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
@@ -122,14 +144,16 @@ class NodeResourcesFit(PreFilter, NodeFilter, PreScore, NodeScore):
         return None
 
     def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
-        return strategy_kernel(ctx.table, self._args.scoring_strategy, pod)
+        return strategy_kernel(ctx, self._args.scoring_strategy, pod)
 
     def events(self) -> Sequence[EventRegistration]:
         pod_event = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node_event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        class_event = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
         return (
             EventRegistration(pod_event, _pod_freed_something),
             EventRegistration(node_event, _node_gives_more),
+            EventRegistration(class_event, _class_offers_more),
         )
 
 
@@ -152,12 +176,23 @@ def _node_gives_more(pod: Pod, old: Node | None, new: Node, view: Listers) -> Qu
     offered = parse_list(new.status.allocatable)
     if to_units(offered.get("pods", 0)) < 1:
         return QueueingHint.SKIP
-    if any(amount > offered.get(name, 0) for name, amount in wanted.items() if amount > 0):
+    needed = [name for name, amount in wanted.items() if amount > 0]
+    by_devices = {name for name in needed if offered.get(name, 0) <= 0 and is_offered(name, view.device_classes)}
+    if any(wanted[name] > offered.get(name, 0) for name in needed if name not in by_devices):
         return QueueingHint.SKIP
-    if old is None:
+    if old is None or by_devices:
         return QueueingHint.QUEUE
     before = parse_list(old.status.allocatable)
-    more = offered.get("pods", 0) > before.get("pods", 0) or any(
-        amount > 0 and offered.get(name, 0) > before.get(name, 0) for name, amount in wanted.items()
-    )
+    more = any(offered.get(name, 0) > before.get(name, 0) for name in ("pods", *needed))
     return QueueingHint.QUEUE if more else QueueingHint.SKIP
+
+
+def _class_offers_more(pod: Pod, old: DeviceClass | None, new: DeviceClass, view: Listers) -> QueueingHint:
+    """Source: isSchedulableAfterDeviceClassEvent."""
+    offered = {new.spec.extended_resource_name}
+    if old is None:
+        offered.add(CLASS_PREFIX + new.name)
+    elif old.spec.extended_resource_name == new.spec.extended_resource_name:
+        return QueueingHint.SKIP
+    wanted = pod_requests(pod, use_status=False)
+    return QueueingHint.QUEUE if any(name in offered for name in wanted) else QueueingHint.SKIP

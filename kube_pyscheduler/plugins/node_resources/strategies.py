@@ -61,7 +61,7 @@ class _Strategy(NodeScore):
         return pod.demand.scored_request
 
     def score_kernel(self, ctx: CycleContext, pod: PodInfo) -> ScoreKernel | Status:
-        return strategy_kernel(ctx.table, self._strategy, pod)
+        return strategy_kernel(ctx, self._strategy, pod)
 
 
 class NodeResourcesMostAllocated(_Strategy):

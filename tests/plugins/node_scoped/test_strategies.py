@@ -12,9 +12,13 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import ResourceSpec
 from kube_pyscheduler.config.load import load_profile
-from kube_pyscheduler.framework.interfaces import ScoreKernel
+from kube_pyscheduler.framework.cycle_state import CycleState
+from kube_pyscheduler.framework.interfaces import CycleContext, ScoreKernel
+from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.kit.rng import AlwaysFirst
 from kube_pyscheduler.plugins.node_resources.allocation import BalancedKernel, scored_resources, strategy_kernel
 from tests.builders import make_info, make_node, make_pod
+from tests.clusters import QuietHandle
 
 SHAPE = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 37, "score": 9}, {"utilization": 90, "score": 2}]}
 RESOURCES = [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}, {"name": "example.com/gpu", "weight": 5}]
@@ -37,6 +41,7 @@ def table_of(rng: random.Random, count: int = 60) -> NodeTable:
 
 
 def kernels(table: NodeTable, pod: PodInfo) -> list[ScoreKernel]:
+    ctx = CycleContext(table, Listers(), CycleState(), QuietHandle(), AlwaysFirst())
     made: list[ScoreKernel] = []
     for kind in ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"):
         strategy: dict[str, Any] = {"type": kind, "resources": RESOURCES}
@@ -44,11 +49,11 @@ def kernels(table: NodeTable, pod: PodInfo) -> list[ScoreKernel]:
             strategy["requestedToCapacityRatio"] = SHAPE
         args = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
         config = load_profile({"pluginConfig": [args]})
-        kernel = strategy_kernel(table, config.args["NodeResourcesFit"].scoring_strategy, pod)
+        kernel = strategy_kernel(ctx, config.args["NodeResourcesFit"].scoring_strategy, pod)
         assert isinstance(kernel, ScoreKernel)
         made.append(kernel)
     resources = [ResourceSpec(str(resource["name"])) for resource in RESOURCES]
-    made.append(BalancedKernel(scored_resources(table, resources, pod.demand.charge)))
+    made.append(BalancedKernel(scored_resources(ctx, resources, pod.demand.charge)))
     return made
 
 

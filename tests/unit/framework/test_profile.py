@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kube_pyscheduler.config import defaults
 from kube_pyscheduler.config.args import InterPodAffinityArgs
 from kube_pyscheduler.config.errors import ConfigError
 from kube_pyscheduler.config.load import load_config, load_profile
@@ -13,11 +12,6 @@ from kube_pyscheduler.framework.interfaces import Filter, Plugin, Refreshing, Sc
 from kube_pyscheduler.framework.profile import Profile, build_profile, build_profiles
 from kube_pyscheduler.framework.registry import Registry
 from tests.unit.framework.stub_plugins import REGISTRY, stub
-
-
-@pytest.fixture(autouse=True)
-def all_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defaults, "NOT_BUILT", frozenset())
 
 
 def build(plugins: dict[str, Any] | None = None, **rest: Any) -> Profile:
@@ -272,11 +266,3 @@ def test_all_profiles_order_the_queue_alike() -> None:
     )
     with pytest.raises(ConfigError, match="must be the same for all profiles"):
         build_profiles(config.profiles, REGISTRY)
-
-
-def test_defaults_that_are_not_built_are_left_out_and_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defaults, "NOT_BUILT", frozenset({"VolumeZone"}))
-    registry = {name: factory for name, factory in REGISTRY.items() if name != "VolumeZone"}
-    assert "VolumeZone" not in names(build_profile(load_profile({}), registry).filter)
-    with pytest.raises(ConfigError, match=r'filter.enabled\[0\]: plugin "VolumeZone" is not registered'):
-        build_profile(load_profile({"plugins": {"filter": enabled("VolumeZone")}}), registry)
