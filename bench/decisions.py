@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import click
@@ -27,6 +27,7 @@ from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile
 from kube_pyscheduler.engine.engine import Engine
+from kube_pyscheduler.framework.handle import Work
 from kube_pyscheduler.framework.profile import build_profile
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.objects.node import Node
@@ -64,6 +65,12 @@ class Handle:
 
     def activate(self, pods: list[Pod]) -> None:
         return None
+
+    def later(self, what: str, pod: Pod | None, work: Work) -> None:
+        return None
+
+    def wall_time(self) -> float:
+        return time()
 
 
 class Bench:
@@ -106,6 +113,9 @@ class Bench:
             info = PodInfo(self._pod(template))
             start = perf_counter()
             decision = self._engine.schedule(self._profile, info, self._rng)
+            if decision.node is not None:
+                for plugin in self._profile.reserve:
+                    plugin.reserve(decision.ctx, info, decision.node)
             took = perf_counter() - start
             if template in seen:
                 times.warm.append(took)
@@ -119,6 +129,7 @@ class Bench:
             start = perf_counter()
             self._cache.assume(info, decision.node)
             times.assume.append(perf_counter() - start)
+            self._scenario.company.bound(self._cache, info.pod, decision)
             self._bound.append(info.uid)
         gc.unfreeze()
         return times
@@ -126,7 +137,8 @@ class Bench:
     def _change(self) -> None:
         position = self._rng.randrange(len(self._bound))
         self._bound[position], self._bound[-1] = self._bound[-1], self._bound[position]
-        self._cache.remove_pod(self._bound.pop())
+        self._cache.remove_pod(self._bound[-1])
+        self._scenario.company.gone(self._cache, self._bound.pop())
         self._cache.set_node(self._node(self._rng.randrange(len(self._nodes)), self._rng.randrange(ZONES)))
 
     @staticmethod
@@ -162,6 +174,7 @@ class Bench:
                 **self._scenario.spec(template),
             },
         }
+        self._scenario.company.before(self._cache, template, document)
         pod: Pod = kinds.POD.decoder.decode(msgspec.json.encode(document))
         return pod
 

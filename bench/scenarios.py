@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from bench.devices import Claims, add_devices
 from bench.labels import HOSTNAME, ZONE
 from bench.volumes import add_storage, volume_spec
 from kube_pyscheduler.cache.cache import Cache
+from kube_pyscheduler.engine.decision import Decision
+from kube_pyscheduler.objects.pod import Pod
 
 Document = dict[str, Any]
 
@@ -17,15 +20,46 @@ def nothing_more(cache: Cache) -> None:
     """Nodes and pods are all."""
 
 
+class Company(Protocol):
+    """What single pods come with."""
+
+    def before(self, cache: Cache, template: int, pod: Document) -> None:
+        """Before it is decided on."""
+
+    def bound(self, cache: Cache, pod: Pod, decision: Decision) -> None:
+        """When it was decided on."""
+
+    def gone(self, cache: Cache, uid: str) -> None:
+        """When it is deleted."""
+
+
+class Alone:
+    """Pods come with nothing."""
+
+    def before(self, cache: Cache, template: int, pod: Document) -> None:
+        return None
+
+    def bound(self, cache: Cache, pod: Pod, decision: Decision) -> None:
+        return None
+
+    def gone(self, cache: Cache, uid: str) -> None:
+        return None
+
+
+ALONE = Alone()
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """``spec``: what a template's pods have in their spec besides a container, by the template's number; its pods are
-    labelled ``app=app-<number>``. ``prepare``: adds to the cluster what else is needed, before there are pods.
+    labelled ``app=app-<number>``. ``prepare``: adds to the cluster what else is needed, before there are pods;
+    ``company``: what single pods come with.
     ``promised``: so many more pods, of the same templates, that were promised nodes."""
 
     name: str
     spec: Callable[[int], Document]
     prepare: Callable[[Cache], None] = nothing_more
+    company: Company = ALONE
     promised: int = 0
 
 
@@ -94,4 +128,5 @@ SCENARIOS = (
     Scenario("required-affinity", _required("podAffinity", ZONE)),
     Scenario("preferred-affinity", _preferred),
     Scenario("volumes", volume_spec, add_storage),
+    Scenario("dra", _plain, add_devices, Claims()),
 )

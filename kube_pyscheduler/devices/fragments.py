@@ -20,6 +20,7 @@ from kube_pyscheduler.devices.inventory import Inventory, Pools
 from kube_pyscheduler.devices.pools import Pool
 from kube_pyscheduler.devices.requests import AllocationError, Plan, Variant
 from kube_pyscheduler.devices.search import Budget, Match, OutOfSteps, Search, counters_left
+from kube_pyscheduler.devices.slices import SliceInfo
 
 FITS, CANNOT, INVALID_POOLS, FAILED, TIMED_OUT = range(5)
 """Codes of answers."""
@@ -67,6 +68,9 @@ class Fragment:
         self._table = table
         self._inventory = inventory
         self._allocated = allocated
+        # What there is of capacity is among the traits already.
+        paths = plan.paths
+        self._paths = None if paths is None else tuple([path for path in paths if path[0] == "attributes"])
         self._takes_all = any(v.takes_all for claim in plan.claims for r in claim.requests for v in r.variants)
         self._kinds: dict[Hashable, PoolKind] = {}
         self._kind_of: dict[Pool, tuple[Hashable, PoolKind | None]] = {}
@@ -175,21 +179,18 @@ class Fragment:
     def _kind(self, pool: Pool, budget: Budget) -> tuple[Hashable, PoolKind | None]:
         known = self._kind_of.get(pool)
         if known is None:
-            paths = self.plan.paths
-            look = tuple(
-                [
-                    (each.traits, each.everything)
-                    if paths is None
-                    else (each.traits, *[each.column(path) for path in paths])
-                    for each in pool.slices
-                ]
-            )
+            look = tuple([self._look(each) for each in pool.slices])
             kind = self._kinds.get(look)
             if kind is None:
                 budget.left -= SELECTING * len(pool.devices)
                 kind = self._kinds[look] = PoolKind(self.plan, pool)
             known = self._kind_of[pool] = (look, kind)
         return known
+
+    def _look(self, source: SliceInfo) -> Hashable:
+        if self._paths is None:
+            return source.traits, source.everything
+        return source.traits, *[source.column(path) for path in self._paths]
 
     def _matches(self, variant: Variant, pool: Pool) -> Sequence[Match]:
         kind = self._kind(pool, Budget(0))[1]
@@ -256,15 +257,14 @@ class Fragment:
             place = pool.places.get(name)
             if place is not None:
                 taken |= 1 << place
-        amounts = tuple(
-            sorted(
-                (pool.places[name], tuple(sorted(amounts.items())))
-                for name, amounts in use.amounts.items()
-                if name in pool.places
-            )
-        )
+        amounts = [
+            (pool.places[name], tuple(sorted(amounts.items())))
+            for name, amounts in use.amounts.items()
+            if name in pool.places
+        ]
+        shared = tuple(sorted(amounts)) if amounts else ()
         if not pool.counters:
-            return look, pool.usable, taken, amounts
+            return look, pool.usable, taken, shared
         left = counters_left(pool, self._allocated)
         counters = tuple(sorted((name, tuple(sorted(limits.items()))) for name, limits in left.items()))
-        return look, pool.usable, taken, amounts, counters
+        return look, pool.usable, taken, shared, counters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from weakref import WeakValueDictionary
 
@@ -89,6 +89,12 @@ class SliceInfo:
         self.generation = spec.pool.generation
         self.count = spec.pool.resource_slice_count
         self.devices = tuple([DeviceInfo(device, self) for device in spec.devices])
+        said = [
+            (each.capacity, each.consumes_counters, each.taints, each.allow_multiple_allocations)
+            for each in spec.devices
+        ]
+        self.traits = columns.of((spec.driver, _encode(said)))
+        """Everything about the devices that matters besides their attributes."""
         self._all_columns = columns
         self._columns: dict[Path, Column] = {}
 
@@ -96,15 +102,6 @@ class SliceInfo:
     def local_node(self) -> str:
         """The only node that may use the slice, "" where it is shared."""
         return "" if self.spec.shared_counters else self.spec.node_name or ""
-
-    @cached_property
-    def traits(self) -> Column:
-        """Everything about the devices that matters besides what selectors and constraints read."""
-        said = [
-            (device.capacity, device.consumes_counters, device.taints, device.allow_multiple_allocations)
-            for device in self.spec.devices
-        ]
-        return self._all_columns.of((self.spec.driver, _encode(said)))
 
     @cached_property
     def everything(self) -> Column:
@@ -119,21 +116,9 @@ class SliceInfo:
             # Names without a domain are in the driver's; where both forms are there, both count.
             plain = identifier if domain == self.spec.driver else ""
             name = f"{domain}/{identifier}"
-            values: Hashable
-            if kind == "attributes":
-                values = tuple([_said(device, name, plain) for device in self.spec.devices])
-            else:
-                offers = [device.capacity for device in self.spec.devices]
-                values = tuple([str((offer.get(name), offer.get(plain))) for offer in offers])
-            column = self._columns[path] = self._all_columns.of(values)
+            said: Sequence[Mapping[str, object]] = [getattr(device, kind) for device in self.spec.devices]
+            values = [each.get(name) for each in said]
+            if plain:
+                values += [each.get(plain) for each in said]
+            column = self._columns[path] = self._all_columns.of((kind, *values))
         return column
-
-
-def _said(device: Device, name: str, plain: str) -> Hashable:
-    attributes = device.attributes
-    if not attributes:
-        return None
-    full, short = attributes.get(name), attributes.get(plain)
-    if full is None:
-        return None if short is None else short.value
-    return full.value, None if short is None else short.value

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.devices.classes import ExtendedResources, is_device_resource
 from kube_pyscheduler.objects.exact_quantity import parse_quantity
 from kube_pyscheduler.objects.pod import Container, ExtendedResourceRequestMapping, Pod
-from kube_pyscheduler.objects.pod_requests import pod_requests
+
 from kube_pyscheduler.objects.quantity import to_units
 from kube_pyscheduler.objects.resource import DeviceClaim, DeviceRequest, ExactDeviceRequest
 
 
-def wanted_resources(pod: Pod) -> dict[str, int]:
+def wanted_resources(pod: PodInfo) -> dict[str, int]:
     """The extended resources that the pod asks for, in whole units."""
-    requests = pod_requests(pod, use_status=False)
-    amounts = {name: to_units(amount) for name, amount in requests.items() if is_device_resource(name)}
+    amounts = {name: to_units(milli) for name, milli in pod.demand.request.items() if is_device_resource(name)}
     return {name: amount for name, amount in amounts.items() if amount}
 
 

@@ -40,7 +40,6 @@ class ClaimsKernel(FilterKernel):
     ``failed``: numbers of allocated claims whose devices cannot be bound to."""
 
     reads_usage = False
-    may_fail = True
 
     def __init__(self, table: NodeTable, pod: Pod, state: PodState, failed: Sequence[int]) -> None:
         self._pod = pod
@@ -61,6 +60,7 @@ class ClaimsKernel(FilterKernel):
         self._refuse_unavailable(table, failed)
         if state.extended is not None:
             self._codes[self._cannot_fit(table)] = CANNOT_FIT
+        self.may_fail = bool(np.any((self._codes == fragments.FAILED) | (self._codes == fragments.TIMED_OUT)))
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         return self._codes[rows]

@@ -66,6 +66,9 @@ class DynamicResources(PreEnqueue, PreFilter, NodeFilter, PostFilter, NodeScore,
     def events(self) -> Sequence[EventRegistration]:
         return events.REGISTRATIONS
 
+    def prepare(self, ctx: CycleContext) -> None:
+        ctx.table.attached(Devices).sync(ctx.listers)
+
     # Before the nodes
 
     def pre_enqueue(self, pod: Pod, view: Listers) -> Status | None:
@@ -103,7 +106,7 @@ class DynamicResources(PreEnqueue, PreFilter, NodeFilter, PostFilter, NodeScore,
 
     def _extended(self, ctx: CycleContext, pod: PodInfo, devices: Devices) -> Extended | None:
         """The claim for extended resources, if classes back any of the pod's. Source: preFilterExtendedResources."""
-        resources = pod.derived(wanted_resources)
+        resources = wanted_resources(pod)
         if not resources:
             return None
         devices.sync_classes(ctx.listers)
