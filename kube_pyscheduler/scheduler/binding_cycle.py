@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.framework.cluster_event import EVENT_ASSIGNED_POD_DELETE
-from kube_pyscheduler.framework.interfaces import PreBind
+from kube_pyscheduler.framework.interfaces import Plugin, PreBind
 from kube_pyscheduler.framework.status import Code, Status, error
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.tasks import Tasks
@@ -179,7 +179,9 @@ class BindingCycles:
         start = self._clock.monotonic()
         status = None
         for plugin in placement.pre_bind:
+            asked = self._clock.monotonic()
             status = await plugin.pre_bind(handle, placement.ctx.state, info, node)
+            self._answered(plugin, "PreBind", status, asked)
             if status is not None and not status.is_success:
                 break
         code = Code.SUCCESS if status is None else status.code
@@ -193,7 +195,9 @@ class BindingCycles:
 
     async def _ask_binders(self, placement: Placement, handle: BindHandle) -> Status | None:
         for plugin in placement.profile.bind:
+            asked = self._clock.monotonic()
             status = await plugin.bind(handle, placement.ctx.state, placement.info, placement.node)
+            self._answered(plugin, "Bind", status, asked)
             if status is None or status.is_success:
                 return None
             if status.code == Code.SKIP:
@@ -202,6 +206,10 @@ class BindingCycles:
                 return status.by(plugin.name)
             return error(f'running Bind plugin "{plugin.name}": {status.message}')
         return error("no Bind plugin took the pod")
+
+    def _answered(self, plugin: Plugin, point: str, status: Status | None, asked: float) -> None:
+        code = Code.SUCCESS if status is None else status.code
+        self._observer.plugin(plugin.name, point, code.label, self._clock.monotonic() - asked)
 
     def _enter_bind(self, placement: Placement) -> None:
         placement.step = Step.BIND

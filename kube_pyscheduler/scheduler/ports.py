@@ -136,7 +136,7 @@ class Observer(Protocol):
         """All plugins of one extension point."""
 
     def plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """One plugin at one extension point; sampled."""
+        """One plugin at one extension point, where plugins work on one pod for long: PreBind and Bind."""
 
     def scheduled(self, attempts: int, sli_seconds: float | None, flushed: bool) -> None:
         """A pod was bound after so many attempts, so long after its first one became possible."""

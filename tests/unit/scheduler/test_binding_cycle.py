@@ -117,6 +117,8 @@ async def test_a_bind_plugin_may_leave_it_to_the_next(make_world: MakeWorld) -> 
     world.apply(make_pod())
     await world.settle()
     assert world.bound == {"p": "n1"}
+    answers = [args[:3] for args in world.observer.of("plugin")]
+    assert answers == [("Declining", "Bind", "Skip"), ("DefaultBinder", "Bind", "Success")]
 
 
 @pytest.mark.parametrize(
@@ -260,8 +262,10 @@ async def test_pre_bind_comes_before_bind_and_after_the_word_where_it_goes(make_
     assert world.bound == {"quick": "n1"}
     assert world.patches == [("p", {"nominatedNodeName": "n1"})]
     assert pod.uid not in world.scheduler.queue.in_flight
+    world.clock.advance(7.0)
     world.objects.holds.set()
     await world.settle()
+    assert ("Slow", "PreBind", "Success", 7.0) in world.observer.of("plugin")
     assert world.bound == {"quick": "n1", "p": "n1"}
     assert world.objects.patches == [("PersistentVolumeClaim", "default/c", {"a": 1})]
 
