@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TextIO
 
 import msgspec
+from aiohttp.http_exceptions import HttpProcessingError
 
 from kube_pyscheduler.kit.verbosity import level
 
@@ -31,6 +32,12 @@ def set_up(verbosity: int, format_: LogFormat, stream: TextIO | None = None) -> 
     root.setLevel(level(verbosity))
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("aiohttp.server").addFilter(_concerns_us)
+
+
+def _concerns_us(record: logging.LogRecord) -> bool:
+    """Not what strangers send to our ports that is no HTTP: they are told, and we need not hear of it."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 class TextFormatter(logging.Formatter):

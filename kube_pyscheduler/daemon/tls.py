@@ -101,10 +101,7 @@ class ServingCertificate:
             with _file_of(self_signed(names)) as path:
                 self.context.load_cert_chain(path)
         self._seen = self._state()
-        try:
-            self._load()
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"cannot use the serving certificate: {error}") from error
+        self._load()
 
     def refresh(self) -> bool:
         """Read the files again if they changed; what cannot be used leaves the old certificate in force."""
@@ -114,8 +111,8 @@ class ServingCertificate:
         self._seen = state
         try:
             self._load()
-        except (OSError, ssl.SSLError) as error:
-            log.error("Cannot use the changed serving certificate, going on with the old one", error)
+        except CertificateError as error:
+            log.error("Cannot use the changed serving certificate, going on with the old one", problem=str(error))
             return False
         log.info(1, "Loaded the changed serving certificate")
         return True
@@ -123,15 +120,26 @@ class ServingCertificate:
     def _load(self) -> None:
         if self._files is not None:
             cert, key = self._files
-            # A new context first: half a pair must not end up in the live one.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-            self.context.load_cert_chain(cert, key)
+            try:
+                # A new context first: half a pair must not end up in the live one.
+                for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
+                    context.load_cert_chain(cert, key, password=_refuse_password)
+            except OSError as error:
+                raise CertificateError(f"cannot use the certificate {cert} with the key {key}: {error}") from error
         if self._client_ca is not None:
-            self.context.load_verify_locations(self._client_ca)
+            try:
+                self.context.load_verify_locations(self._client_ca)
+            except OSError as error:
+                raise CertificateError(f"cannot use the authorities in {self._client_ca}: {error}") from error
 
     def _state(self) -> tuple[tuple[int, int], ...]:
         paths = [*(self._files or ()), *([self._client_ca] if self._client_ca else [])]
         return tuple(_identity(path) for path in paths)
+
+
+def _refuse_password() -> str:
+    """Asked for by OpenSSL, which would ask the terminal otherwise."""
+    raise OSError("the key is encrypted")
 
 
 def _identity(path: Path) -> tuple[int, int]:

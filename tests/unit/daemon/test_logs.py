@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -8,8 +9,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from aiohttp import web
 
 from kube_pyscheduler.daemon.logs import LogFormat, set_up
+from kube_pyscheduler.daemon.serving import Listener
 from kube_pyscheduler.kit.verbosity import Log
 
 HEADER = rf"{{letter}}\d{{{{4}}}} \d\d:\d\d:\d\d\.\d{{{{6}}}} +{os.getpid()} test_logs\.py:\d+\] "
@@ -100,3 +103,28 @@ def test_json_errors_have_err_and_no_verbosity() -> None:
     assert line["err"] == "gone"
     assert "Traceback" in line["stacktrace"]
     assert "v" not in line
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_said"),
+    [
+        (b"nonsense\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\na: " + b"a" * 9000 + b"\r\n\r\n", False),
+        (b"GET /broken HTTP/1.0\r\n\r\n", True),
+    ],
+)
+async def test_what_strangers_send_is_not_logged_but_our_own_mistakes_are(sent: bytes, is_said: bool) -> None:
+    async def broken(_request: web.Request) -> web.Response:
+        raise ZeroDivisionError("oops")
+
+    _, stream = lines("text")
+    app = web.Application()
+    app.router.add_get("/broken", broken)
+    listener = Listener(app)
+    reader, writer = await asyncio.open_connection(*await listener.start("127.0.0.1", 0))
+    writer.write(sent)
+    assert await reader.readline() in (b"HTTP/1.0 400 Bad Request\r\n", b"HTTP/1.0 500 Internal Server Error\r\n")
+    writer.close()
+    await listener.stop()
+    assert ("oops" in stream.getvalue()) is is_said
+    assert bool(stream.getvalue()) is is_said

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from kube_pyscheduler.daemon.tls import CIPHERS, CertificateError, ServingCertificate, TlsOptions, self_signed
 
@@ -91,6 +92,18 @@ async def test_what_cannot_be_used_leaves_the_old_certificate(tmp_path: Path) ->
     assert await served_by(certificate.context) == der(pem)
 
 
+def test_no_terminal_is_asked_for_the_password_of_a_key(tmp_path: Path) -> None:
+    pem = self_signed(("localhost",))
+    cert, key = write_pair(tmp_path, pem)
+    secret = serialization.BestAvailableEncryption(b"secret")
+    clear = serialization.load_pem_private_key(key.read_bytes(), None)
+    key.write_bytes(
+        clear.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, secret)
+    )
+    with pytest.raises(CertificateError, match="the key is encrypted"):
+        ServingCertificate(TlsOptions(cert, key))
+
+
 async def test_a_directory_gets_a_pair_once(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     first = await served_by(ServingCertificate(TlsOptions(cert_dir=folder)).context)
@@ -117,10 +130,13 @@ def test_all_suites_that_can_be_named_exist() -> None:
     ("options", "problem"),
     [
         (TlsOptions(cert_file=Path("a")), "must be given together"),
-        (TlsOptions(cert_file=Path("/nowhere/a"), key_file=Path("/nowhere/b")), "cannot use the serving certificate"),
+        (
+            TlsOptions(cert_file=Path("/nowhere/a"), key_file=Path("/nowhere/b")),
+            "cannot use the certificate /nowhere/a with the key /",
+        ),
         (TlsOptions(min_version="VersionTLS10"), "VersionTLS10 is none of VersionTLS12, VersionTLS13"),
         (TlsOptions(cipher_suites=["TLS_RSA_WITH_RC4_128_SHA"]), "TLS_RSA_WITH_RC4_128_SHA not supported"),
-        (TlsOptions(client_ca_file=Path("/nowhere/ca")), "cannot use the serving certificate"),
+        (TlsOptions(client_ca_file=Path("/nowhere/ca")), "cannot use the authorities in /nowhere/ca: .*No such file"),
         (TlsOptions(cert_dir=Path("/proc/nowhere")), "cannot write a serving certificate"),
     ],
 )
