@@ -49,7 +49,9 @@ def load_scenario(folder: Path) -> Scenario:
     cluster = folder / "cluster.yaml"
     files = sorted((folder / "workloads").glob("*.yaml"))
     if not cluster.is_file() or not files:
-        raise ScenarioError(f"{folder} does not hold a demo: cluster.yaml and workloads/*.yaml are needed")
+        raise ScenarioError(
+            f"{folder} does not hold a demo: cluster.yaml and workloads/*.yaml are needed; name another folder with --files"
+        )
     return Scenario(
         cluster=cluster,
         workloads=[(file.name, list(_objects(file))) for file in files],
