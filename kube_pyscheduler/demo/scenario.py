@@ -50,7 +50,7 @@ def load_scenario(folder: Path) -> Scenario:
     files = sorted((folder / "workloads").glob("*.yaml"))
     if not cluster.is_file() or not files:
         raise ScenarioError(
-            f"{folder} does not hold a demo: cluster.yaml and workloads/*.yaml are needed; name another folder with --files"
+            f"{folder} does not hold a demo: cluster.yaml and workloads/*.yaml are needed; --files names another folder"
         )
     return Scenario(
         cluster=cluster,
