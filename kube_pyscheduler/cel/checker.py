@@ -14,7 +14,7 @@ import msgspec
 from cel_expr_python import cel
 
 from kube_pyscheduler.cel.errors import CompileError, EvaluationError
-from kube_pyscheduler.cel.syntax import Checked, read_checked
+from kube_pyscheduler.cel.syntax import Checked, Problem, read_checked
 
 DRIVER, ATTRIBUTES, CAPACITY = "device.driver", "device.attributes", "device.capacity"
 MULTIPLE = "device.allowMultipleAllocations"
@@ -88,9 +88,23 @@ class Checker:
             checked = read_checked(self._env.compile(expression).serialize())
         except RuntimeError as error:
             raise CompileError(f"compilation failed: {_issues(str(error))}") from None
+        invalid = [
+            Problem(offset, "invalid matches argument") for offset, text in checked.patterns if RE2.problem(text)
+        ]
+        problems = sorted((*checked.mixed, *invalid), key=lambda problem: problem.offset)
+        if problems:
+            raise CompileError("compilation failed: " + "\n".join(_shown(expression, problem) for problem in problems))
         if checked.type not in ("bool", "any"):
             raise CompileError(f"must evaluate to bool or the unknown type, not {checked.type}")
         return checked
+
+
+def _shown(expression: str, problem: Problem) -> str:
+    """A problem as the checker words its own."""
+    before = expression[: problem.offset].split("\n")
+    line, column = len(before), len(before[-1])
+    source = expression.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {problem.text}\n | {source}\n | {'.' * column}^"
 
 
 def _issues(text: str) -> str:
@@ -132,3 +146,6 @@ class RegularExpressions:
             problem = str(result.value()).rpartition("invalid regular expression: ")[2]
             raise EvaluationError(f"error parsing regexp: {problem}")
         return result.plain_value()
+
+
+RE2 = RegularExpressions()

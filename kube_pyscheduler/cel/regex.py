@@ -5,18 +5,16 @@ The checker's library brings RE2; expressions of its own ask it. Source: apiserv
 
 from __future__ import annotations
 
-from kube_pyscheduler.cel.checker import RegularExpressions
+from kube_pyscheduler.cel.checker import RE2
 from kube_pyscheduler.cel.errors import EvaluationError
 from kube_pyscheduler.cel.values import no_such_overload
-
-_RE2 = RegularExpressions()
 
 
 def matches(text: object, pattern: object) -> bool:
     """Whether the pattern is found anywhere in the text."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         raise no_such_overload()
-    return _RE2.matches(text, pattern)
+    return RE2.matches(text, pattern)
 
 
 def find(text: str, pattern: str) -> str:
@@ -27,10 +25,10 @@ def find(text: str, pattern: str) -> str:
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """The matches from left to right, ``limit`` of them at most where that is not negative."""
-    problem = _RE2.problem(pattern)
+    problem = RE2.problem(pattern)
     if problem:
         raise EvaluationError(f"Illegal regex: {problem}")
-    found = _RE2.find_all(text, without_groups(pattern))
+    found = RE2.find_all(text, without_groups(pattern))
     return found if limit < 0 else found[:limit]
 
 

@@ -81,11 +81,22 @@ Expr = Constant | Ident | Select | Call | ListOf | MapOf | Comprehension
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """``offset``: of the character in the expression, from 0."""
+
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
-    """``type`` of the result, as cel-go writes it."""
+    """``type`` of the result, as cel-go writes it. ``mixed``: literals whose elements are not of one type.
+    ``patterns``: regular expressions that are written out, with their offsets."""
 
     expr: Expr
     type: str
+    mixed: tuple[Problem, ...]
+    patterns: tuple[tuple[int, str], ...]
 
 
 Fields = dict[int, list[Any]]
@@ -138,8 +149,14 @@ def read_checked(data: bytes) -> Checked:
     for number, reference in _entries(checked, 2):
         overloads[number] = tuple([str(name, "utf-8") for name in reference.get(3, ())])
     types = {number: type_name(kind) for number, kind in _entries(checked, 3)}
+    positions = {}
+    for raw in _fields(checked[5][0]).get(4, ()):
+        entry = _fields(raw)
+        positions[entry[1][0]] = entry[2][0] if 2 in entry else 0
     root = _fields(checked[4][0])
-    return Checked(_expr(root, overloads), types.get(root[2][0], "dyn"))
+    reader = _Reader(overloads, types, positions)
+    expr = reader.read(root)
+    return Checked(expr, types.get(root[2][0], "dyn"), tuple(reader.mixed), tuple(reader.patterns))
 
 
 def _entries(fields: Fields, number: int) -> Iterator[tuple[int, Fields]]:
@@ -189,33 +206,76 @@ def _parameter(raw: memoryview, number: int) -> str:
     return type_name(_fields(fields[number][0])) if number in fields else "dyn"
 
 
-def _expr(fields: Fields, overloads: dict[int, tuple[str, ...]]) -> Expr:
-    def read(raw: memoryview) -> Expr:
-        return _expr(_fields(raw), overloads)
+class _Reader:
+    """Reads expressions, and notes what is to be looked at besides."""
 
-    number = next(number for number in fields if number != 2)
-    body = _fields(fields[number][0])
-    match number:
-        case 3:
-            return _constant(body)
-        case 4:
-            return Ident(_text(body, 1))
-        case 5:
-            return Select(read(body[1][0]), _text(body, 2), bool(body.get(3)))
-        case 6:
-            target = read(body[1][0]) if 1 in body else None
-            args = tuple([read(raw) for raw in body.get(3, ())])
-            return Call(_text(body, 2), target, args, overloads.get(fields[2][0], ()))
-        case 7:
-            return ListOf(tuple([read(raw) for raw in body.get(1, ())]), frozenset(_packed(body.get(2, ()))))
-        case 8:
-            entries = [_fields(raw) for raw in body.get(2, ())]
-            return MapOf(tuple([Entry(read(e[3][0]), read(e[4][0]), bool(e.get(5))) for e in entries]))
-        case 9:
-            parts = [read(body[part][0]) for part in (2, 4, 5, 6, 7)]
-            source, start, condition, step, result = parts
-            return Comprehension(source, _text(body, 1), _text(body, 8), _text(body, 3), start, condition, step, result)
-    raise ValueError(f"unexpected kind of expression {number}")
+    def __init__(self, overloads: dict[int, tuple[str, ...]], types: dict[int, str], positions: dict[int, int]) -> None:
+        self._overloads = overloads
+        self._types = types
+        self._positions = positions
+        self.mixed: list[Problem] = []
+        self.patterns: list[tuple[int, str]] = []
+
+    def read(self, fields: Fields) -> Expr:
+        """The expression in a message."""
+        number = next(number for number in fields if number != 2)
+        body = _fields(fields[number][0])
+        match number:
+            case 3:
+                return _constant(body)
+            case 4:
+                return Ident(_text(body, 1))
+            case 5:
+                return Select(self._expr(body[1][0]), _text(body, 2), bool(body.get(3)))
+            case 6:
+                return self._call(fields[2][0], body)
+            case 7:
+                optional = frozenset(_packed(body.get(2, ())))
+                elements = body.get(1, ())
+                self._compare([(raw, place in optional) for place, raw in enumerate(elements)])
+                return ListOf(tuple([self._expr(raw) for raw in elements]), optional)
+            case 8:
+                entries = [_fields(raw) for raw in body.get(2, ())]
+                self._compare([(entry[3][0], False) for entry in entries])
+                self._compare([(entry[4][0], bool(entry.get(5))) for entry in entries])
+                return MapOf(tuple([Entry(self._expr(e[3][0]), self._expr(e[4][0]), bool(e.get(5))) for e in entries]))
+            case 9:
+                parts = [self._expr(body[part][0]) for part in (2, 4, 5, 6, 7)]
+                source, start, condition, step, result = parts
+                variables = _text(body, 1), _text(body, 8)
+                return Comprehension(source, *variables, _text(body, 3), start, condition, step, result)
+        raise ValueError(f"unexpected kind of expression {number}")
+
+    def _expr(self, raw: memoryview) -> Expr:
+        return self.read(_fields(raw))
+
+    def _call(self, number: int, body: Fields) -> Call:
+        function = _text(body, 2)
+        target = self._expr(body[1][0]) if 1 in body else None
+        args = tuple([self._expr(raw) for raw in body.get(3, ())])
+        if function == "matches" and args and isinstance(args[0], Constant):
+            self.patterns.append((self._offset(body[3][0]), args[0].value))
+        return Call(function, target, args, self._overloads.get(number, ()))
+
+    def _offset(self, raw: memoryview) -> int:
+        return self._positions.get(_fields(raw)[2][0], 0)
+
+    def _compare(self, elements: list[tuple[memoryview, bool]]) -> None:
+        """Elements of literals, keys or values, and whether they are optional; all must be of one type.
+
+        Source: homogeneousAggregateLiteralValidator in cel/validator.go of cel-go.
+        """
+        first = None
+        for raw, is_optional in elements:
+            kind = self._types.get(_fields(raw)[2][0], "dyn")
+            if is_optional:
+                kind = kind.removeprefix("optional_type(").removesuffix(")")
+            if first is None:
+                first = kind
+            elif kind != first:
+                text = f"expected type '{first}' but found '{kind}'".replace("null_type", "null")
+                self.mixed.append(Problem(self._offset(raw), text))
+                return
 
 
 def _packed(values: list[Any] | tuple[()]) -> Iterator[int]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kube_pyscheduler.framework import listers
-from kube_pyscheduler.framework.listers import AssumingLister, Lister
+from kube_pyscheduler.framework.listers import AssumingLister, Lister, WrittenLister
 from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.storage import PersistentVolumeClaim
 
@@ -82,5 +82,42 @@ def test_a_removed_object_is_not_assumed_any_more() -> None:
 def test_only_what_the_watch_knows_can_be_assumed(item: PersistentVolumeClaim, problem: str) -> None:
     lister: AssumingLister[PersistentVolumeClaim] = AssumingLister()
     lister.put(claim("a"))
+    with pytest.raises(LookupError, match=problem):
+        lister.assume(item)
+
+
+def test_a_written_object_counts_until_the_watch_has_caught_up() -> None:
+    lister: WrittenLister[PersistentVolumeClaim] = WrittenLister()
+    lister.put(claim("a", "5"))
+    before = lister.generation
+    written = claim("a", "8")
+    lister.assume(written)
+    assert lister.changed_since(before) == {"default/a"}
+    assert lister.latest("default/a") is written
+    lister.put(claim("a", "7"))
+    assert lister.latest("default/a") is written
+    told = claim("a", "8")
+    lister.put(told)
+    assert lister.latest("default/a") is told
+
+
+def test_a_written_object_does_not_outlive_its_deletion() -> None:
+    lister: WrittenLister[PersistentVolumeClaim] = WrittenLister()
+    lister.put(claim("a", "5"))
+    lister.assume(claim("a", "8"))
+    another = PersistentVolumeClaim(
+        metadata=ObjectMeta(name="a", namespace="default", uid="another", resource_version="6")
+    )
+    lister.put(another)
+    assert lister.latest("default/a") is another
+    lister.assume(claim("a", "8"))
+    lister.remove(another)
+    assert lister.latest("default/a") is None
+
+
+@pytest.mark.parametrize(("item", "problem"), [(claim("b", "9"), "not found"), (claim("a", "4"), "out of sync")])
+def test_only_what_is_no_older_than_the_watch_counts_as_written(item: PersistentVolumeClaim, problem: str) -> None:
+    lister: WrittenLister[PersistentVolumeClaim] = WrittenLister()
+    lister.put(claim("a", "5"))
     with pytest.raises(LookupError, match=problem):
         lister.assume(item)
