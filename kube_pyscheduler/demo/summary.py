@@ -53,7 +53,9 @@ def print_pointers(console: Console, pointers: Pointers, *, stays: bool) -> None
     """How to look further, now or another time."""
     command = f"{pointers.kubectl} --kubeconfig {pointers.kubeconfig} --namespace {pointers.namespace}"
     if not stays:
-        console.print("To look around in it yourself: kube-pyscheduler demo --keep")
+        console.print("To look around in it yourself: kube-pyscheduler demo --keep, and with the paths it prints")
+        console.print(f"  kubectl --kubeconfig FILE --namespace {pointers.namespace} get pods -o wide")
+        console.print("  curl http://127.0.0.1:PORT/metrics")
         return
     console.print("The cluster stays up until Ctrl-C. Look around:", style="bold")
     lines = (

@@ -141,7 +141,11 @@ def test_pointers_to_look_further() -> None:
     pointers = Pointers("kubectl", "/tmp/x/kubeconfig", "http://127.0.0.1:1/metrics", "/tmp/x", "demo")
     output, out = console(terminal=False)
     print_pointers(output, pointers, stays=False)
-    assert out.getvalue() == "To look around in it yourself: kube-pyscheduler demo --keep\n"
+    assert out.getvalue().splitlines() == [
+        "To look around in it yourself: kube-pyscheduler demo --keep, and with the paths it prints",
+        "  kubectl --kubeconfig FILE --namespace demo get pods -o wide",
+        "  curl http://127.0.0.1:PORT/metrics",
+    ]
     print_pointers(output, pointers, stays=True)
     assert "kubectl --kubeconfig /tmp/x/kubeconfig --namespace demo get pods -o wide" in out.getvalue()
     assert "curl http://127.0.0.1:1/metrics" in out.getvalue()
