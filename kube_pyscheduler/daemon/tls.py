@@ -65,6 +65,19 @@ CIPHERS = {
 CIPHERS_1_3 = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 
 
+_USAGE = x509.KeyUsage(
+    digital_signature=True,
+    key_encipherment=True,
+    key_cert_sign=True,
+    content_commitment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 class CertificateError(Exception):
     """There is no usable certificate, or an option is none of ours."""
 
@@ -202,6 +215,9 @@ def self_signed(names: Sequence[str]) -> bytes:
         .not_valid_after(now + datetime.timedelta(days=SELF_SIGNED_DAYS))
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_USAGE, critical=True)
+        # Who trusts it as an authority may insist on this one, as Python does from 3.13 on.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )

@@ -33,6 +33,7 @@ def make_tls(address: str) -> ServerTls:
         _builder(name, name, authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signing=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     certificate = (
@@ -41,6 +42,8 @@ def make_tls(address: str) -> ServerTls:
         .add_extension(_usage(signing=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(_alternative_names(address)), critical=False)
+        # Python's own clients insist on it from 3.13 on.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     return ServerTls(_context(certificate, server_key), authority.public_bytes(serialization.Encoding.PEM))

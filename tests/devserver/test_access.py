@@ -32,6 +32,7 @@ async def strict() -> AsyncIterator[DevServer]:
 @pytest.fixture
 async def secure(strict: DevServer) -> AsyncIterator[Api]:
     trust = ssl.create_default_context(cadata=strict.authority.decode())
+    trust.verify_flags |= ssl.VERIFY_X509_STRICT
     connector = aiohttp.TCPConnector(ssl=trust)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=10)) as session:
         yield Api(strict, session)

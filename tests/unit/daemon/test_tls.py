@@ -32,6 +32,7 @@ async def served_by(context: ssl.SSLContext, *, trust: bytes | None = None, **op
         client.verify_mode = ssl.CERT_NONE
     else:
         client.load_verify_locations(cadata=trust.decode())
+        client.verify_flags |= ssl.VERIFY_X509_STRICT
     if "maximum" in options:
         client.maximum_version = options["maximum"]
     async with listening(context) as port:
