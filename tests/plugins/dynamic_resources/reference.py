@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kube_pyscheduler.cel.errors import EvaluationError
 from kube_pyscheduler.cel.selector import Selector, compiled, subject_of
 from kube_pyscheduler.objects.exact_quantity import parse_quantity
 from kube_pyscheduler.objects.node import Node
@@ -354,3 +355,39 @@ def score_of(requests: Iterable[DeviceRequest], chosen: Chosen) -> int:
         for place, alternative in enumerate(request.first_available)
         if any(want is alternative for want in wants)
     )
+
+
+def supply_of(
+    node: Node, slices: Iterable[ResourceSlice], device_class: DeviceClass, claims: Iterable[ResourceClaim]
+) -> tuple[int, int]:
+    """How many devices of a class the node has for scores, and how many of them somebody has."""
+    taken = {
+        (each.driver, each.pool, each.device)
+        for claim in claims
+        if claim.allocation is not None
+        for each in claim.allocation.devices.results
+        if not each.admin_access
+    }
+    found = []
+    for source in slices:
+        for device in source.spec.devices:
+            offer = Offer(device, source)
+            if not _is_seen(device, source, node):
+                continue
+            try:
+                if _is_of(device_class, offer):
+                    found.append(offer.key)
+            except EvaluationError:
+                return 0, 0
+    return len(found), sum(key in taken for key in found)
+
+
+def _is_of(device_class: DeviceClass, offer: Offer) -> bool:
+    subject = subject_of(offer.device, offer.pool[0], shares=False)
+    for selector in device_class.spec.selectors:
+        assert selector.cel is not None
+        known = compiled(selector.cel.expression)
+        assert isinstance(known, Selector)
+        if not known.matches(subject):
+            return False
+    return True
