@@ -56,4 +56,4 @@ def check_write(resource: Resource, new: Object, old: Object | None) -> None:
     else:
         check_new_style_update(new, old, problems)
     if problems:
-        raise invalid("Event", EVENTS_V1.group, new["metadata"].get("name", ""), problems.causes)
+        raise invalid("Event", EVENTS_V1.group, (old or new)["metadata"].get("name", ""), problems.causes)

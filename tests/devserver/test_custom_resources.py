@@ -87,3 +87,22 @@ async def test_objects_go_with_their_definition(api: Api) -> None:
     assert (await api.get(WIDGETS)).status == 404
     await api.created(DEFINITIONS, definition())
     assert (await api.get(WIDGETS)).body["items"] == []
+
+
+async def test_a_definition_that_cannot_be_served_is_refused_and_not_kept(api: Api) -> None:
+    wrong = definition()
+    wrong["spec"].update(group="", scope="Everywhere", names={"plural": "widgets"})
+    wrong["spec"]["versions"][0].update(storage=False, additionalPrinterColumns=[{"name": "Size"}])
+    answer = await api.post(DEFINITIONS, wrong)
+    assert answer.status == 422
+    assert [cause["field"] for cause in answer.body["details"]["causes"]] == [
+        "metadata.name",
+        "spec.group",
+        "spec.names.kind",
+        "spec.scope",
+        "spec.versions[0].additionalPrinterColumns[0].type",
+        "spec.versions[0].additionalPrinterColumns[0].jsonPath",
+        "spec.versions",
+    ]
+    assert (await api.post(DEFINITIONS, {"metadata": {"name": "a.b"}, "spec": {}})).status == 422
+    assert (await api.get(DEFINITIONS)).body["items"] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.devserver.api import Api, Object
@@ -91,6 +93,13 @@ async def test_a_series_is_patched_and_nothing_else(api: Api) -> None:
 async def test_new_events_are_checked_strictly(api: Api, changes: Object) -> None:
     answer = await api.post(NEW, event(**changes))
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+
+
+@pytest.mark.parametrize("series", ["x", 5, [1], {"count": "two"}, {"count": {}}])
+async def test_a_series_that_cannot_be_read_is_refused(api: Api, series: Any) -> None:
+    await api.created(NEW, event())
+    assert (await api.post(NEW, event("other", series=series))).status == 400
+    assert (await api.patch(f"{NEW}/e", {"series": series})).status == 400
 
 
 async def test_an_event_lives_where_its_object_does(api: Api) -> None:

@@ -32,6 +32,13 @@ def test_nulls_empty_maps_and_unknown_fields_are_dropped() -> None:
     assert messages == ['unknown field "spec.foo"']
 
 
+def test_null_in_a_map_is_the_zero_value() -> None:
+    requests = {"requests": {"cpu": None, "memory": "1Gi"}}
+    clean, _ = read({"spec": {"nodeSelector": {"a": None}, "containers": [{"name": "c", "resources": requests}]}})
+    assert clean["spec"]["nodeSelector"] == {"a": ""}
+    assert clean["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "0", "memory": "1Gi"}
+
+
 def test_unknown_fields_are_refused_when_strict() -> None:
     with pytest.raises(StatusError) as refused:
         read({"spec": {"containers": [{"nam": "a"}]}}, strict=True)

@@ -80,8 +80,8 @@ def check_new_style_update(new: Object, old: Object, problems: Problems) -> None
 
 
 def _check_series(series: Any, problems: Problems) -> None:
-    if series is None:
-        return
+    if not isinstance(series, dict) or not isinstance(series.get("count", 0), int):
+        return  # No series, or one that cannot be read.
     if series.get("count", 0) < 2:
         problems.invalid("series.count", "", "should be at least 2")
     if not series.get("lastObservedTime"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube_pyscheduler.devserver.admission import pod_validation, services, storage, workloads
+from kube_pyscheduler.devserver.admission.definitions import check_definition
 from kube_pyscheduler.devserver.admission.events import check_event
 from kube_pyscheduler.devserver.admission.metadata import check_labels
 from kube_pyscheduler.devserver.admission.pod_admission import SYSTEM_PRIORITIES, admit_pod, default_tolerations
@@ -322,7 +323,7 @@ _RULES: dict[str, Rules] = {
     "networkpolicies.networking.k8s.io": _COUNTED,
     "horizontalpodautoscalers.autoscaling": Rules(first_status=_empty),
     "customresourcedefinitions.apiextensions.k8s.io": Rules(
-        first_status=_empty, generation=True, unconditional_update=False
+        first_status=_empty, check=check_definition, generation=True, unconditional_update=False
     ),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": Rules(generation=True, unconditional_update=False),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": Rules(generation=True, unconditional_update=False),

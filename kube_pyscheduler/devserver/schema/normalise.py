@@ -99,7 +99,7 @@ def _value(value: Any, kind: Type, path: str, unknown: list[str]) -> Any:
 def _item(value: Any, kind: Type, path: str, unknown: list[str]) -> Any:
     """An entry of a list or map; null reads as the zero value."""
     if value is None:
-        return {"string": "", "boolean": False, "integer": 0, STRUCT: {}}.get(kind.form)
+        return {"string": "", "boolean": False, "integer": 0, QUANTITY: "0", STRUCT: {}}.get(kind.form)
     clean = _value(value, kind, path, unknown)
     if clean is None:
         return [] if kind.form == LIST else {}
