@@ -400,7 +400,7 @@ def test_what_one_attempt_has_no_time_for_the_next_ones_find_out(monkeypatch: py
     slices = [make_slice(f"s{number}", [device("a", f"{number + 1}Gi")], node=f"n{number}") for number in range(20)]
     world = World(make_class(), make_claim("c"), *slices, nodes=20)
     monkeypatch.setattr(fragments, "MAX_STEPS", 30)
-    codes = []
+    codes: list[Code] = []
     while not codes or codes[-1] is Code.ERROR:
         codes.append(world.schedule(POD).status.code)
     assert codes[-1] is Code.SUCCESS

@@ -1,0 +1,142 @@
+"""What wakes pods that wait for devices; both answers of each hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_pyscheduler.framework.cluster_event import Action, QueueingHint, Resource
+from kube_pyscheduler.framework.interfaces import Plugin
+from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.objects.resource import DeviceClass, ResourceClaim
+from kube_pyscheduler.plugins.dynamic_resources.plugin import DynamicResources
+from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
+from tests.builders import make_node
+from tests.plugins.asking import registered
+from tests.plugins.dynamic_resources.world import (
+    World,
+    allocation,
+    make_claim,
+    make_class,
+    make_pod,
+    reserved,
+)
+
+GPU = "example.com/gpu"
+FREE, HELD = make_claim("c"), make_claim("c", status=allocation(("n0", "a")))
+OTHER, OTHER_HELD = make_claim("other"), make_claim("other", status=allocation(("n0", "a")))
+POD = make_pod("p", "c")
+
+
+def queues(plugin: Plugin, resource: Resource, action: Action, pod: Pod, old: Any, new: Any, *known: Any) -> bool:
+    """What the plugin says, where these objects are known."""
+    (registration,) = [r for r in plugin.events() if r.event.resource == resource and r.event.action & action]
+    if registration.hint is None:
+        return True
+    return registration.hint(pod, old, new, World(*known).cache.listers) is QueueingHint.QUEUE
+
+
+def test_the_events_that_are_asked_for() -> None:
+    assert registered(DynamicResources()) == {
+        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
+        Resource.RESOURCE_CLAIM: Action.ADD | Action.UPDATE,
+        Resource.POD: Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
+        Resource.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
+    }
+    assert registered(NodeResourcesFit())[Resource.DEVICE_CLASS] == Action.ADD | Action.UPDATE
+
+
+@pytest.mark.parametrize(
+    "resource", [Resource.NODE, Resource.DEVICE_CLASS, Resource.RESOURCE_SLICE], ids=lambda resource: resource.value
+)
+def test_whatever_brings_devices_wakes(resource: Resource) -> None:
+    assert queues(DynamicResources(), resource, Action.ADD, POD, None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "known", "wakes"),
+    [
+        # Devices are given back, by whatever claim.
+        (HELD, FREE, [FREE], True),
+        (OTHER_HELD, OTHER, [FREE, OTHER], True),
+        # Its own claim comes or changes.
+        (None, FREE, [FREE], True),
+        (FREE, HELD, [HELD], True),
+        (FREE, make_claim("c", status=reserved("x")), [FREE], True),
+        (FREE, make_claim("c", finalizers=["x"]), [FREE], False),
+        # Those of others do not matter, as long as they keep their devices.
+        (None, OTHER, [FREE, OTHER], False),
+        (OTHER, OTHER_HELD, [FREE, OTHER], False),
+        # Nothing helps a pod whose claims are not all there.
+        (HELD, FREE, [], False),
+        (OTHER_HELD, OTHER, [OTHER], False),
+    ],
+)
+def test_claims(old: ResourceClaim | None, new: ResourceClaim, known: list[ResourceClaim], wakes: bool) -> None:
+    assert queues(DynamicResources(), Resource.RESOURCE_CLAIM, Action.UPDATE, POD, old, new, *known) is wakes
+
+
+OWNED = make_claim(
+    "made", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]
+)
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "wakes"),
+    [
+        (make_pod("p", templates={"c": "made"}), [OWNED], True),
+        (make_pod("p", templates={"c": None}), [], True),
+        (make_pod("p", templates={"c": "made"}), [], False),
+        (make_pod("p", templates={"c": ...}), [OWNED], False),
+        (make_pod("q", templates={"c": None}), [], False),
+    ],
+)
+def test_claims_that_are_made_for_the_pod(new: Pod, known: list[ResourceClaim], wakes: bool) -> None:
+    action = Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    waiting = make_pod("p", templates={"c": ...})
+    assert queues(DynamicResources(), Resource.POD, action, waiting, waiting, new, *known) is wakes
+
+
+WANTS = make_pod("p", requests={GPU: "1", "cpu": "1"})
+WANTS_CLASS = make_pod("p", requests={"deviceclass.resource.kubernetes.io/gpu": "1"})
+
+
+@pytest.mark.parametrize(
+    ("pod", "old", "new", "wakes"),
+    [
+        (WANTS, None, make_class(extended=GPU), True),
+        (WANTS, make_class(), make_class(extended=GPU), True),
+        (WANTS, make_class(extended=GPU), make_class("gpu", "true", extended=GPU), False),
+        (WANTS, None, make_class(), False),
+        (WANTS, None, make_class(extended="example.com/other"), False),
+        (WANTS_CLASS, None, make_class(), True),
+        (WANTS_CLASS, None, make_class("other"), False),
+        (WANTS_CLASS, make_class(), make_class(extended=GPU), False),
+        (make_pod("p", requests={"cpu": "1"}), None, make_class(extended=GPU), False),
+    ],
+)
+def test_classes_that_offer_a_resource(pod: Pod, old: DeviceClass | None, new: DeviceClass, wakes: bool) -> None:
+    assert queues(NodeResourcesFit(), Resource.DEVICE_CLASS, Action.ADD, pod, old, new, new) is wakes
+
+
+@pytest.mark.parametrize(
+    ("classes", "allocatable", "before", "wakes"),
+    [
+        # Devices may serve what the node has nothing of.
+        ([make_class(extended=GPU)], {}, None, True),
+        ([make_class(extended=GPU)], {GPU: "0"}, {GPU: "0"}, True),
+        ([make_class(extended=GPU)], {"cpu": "500m"}, None, False),
+        ([], {}, None, False),
+        ([make_class(extended=GPU)], {GPU: "1"}, {GPU: "1"}, False),
+        ([make_class(extended=GPU)], {GPU: "2"}, {GPU: "1"}, True),
+    ],
+)
+def test_nodes_where_devices_serve_a_resource(
+    classes: list[DeviceClass], allocatable: dict[str, str], before: dict[str, str] | None, wakes: bool
+) -> None:
+    old = None if before is None else make_node(allocatable=before)
+    action = Action.ADD if old is None else Action.UPDATE_NODE_ALLOCATABLE
+    new = make_node(allocatable=allocatable)
+    assert queues(NodeResourcesFit(), Resource.NODE, action, WANTS, old, new, *classes) is wakes
