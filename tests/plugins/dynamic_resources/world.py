@@ -160,7 +160,9 @@ def make_pod(
         "spec": {
             "schedulerName": "default-scheduler",
             "nodeName": node,
-            "containers": [{"name": "main", "image": "x", "resources": {"requests": requests or {}}}],
+            "containers": [
+                {"name": "main", "image": "x", "resources": {"requests": requests or {}, "limits": requests or {}}}
+            ],
             "resourceClaims": uses,
             **spec,
         },
@@ -175,7 +177,7 @@ class World(Cluster):
 
     def __init__(self, *objects: Object, nodes: int = 0, profile: Document | None = None) -> None:
         super().__init__([make_node(f"n{number}") for number in range(nodes)], profile=profile)
-        self.plugin = DynamicResources()
+        (self.plugin,) = [plugin for plugin in self.profile.reserve if isinstance(plugin, DynamicResources)]
         for item in objects:
             self.put(item)
 
