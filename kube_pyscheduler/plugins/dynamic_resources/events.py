@@ -9,16 +9,20 @@ from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, Event
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.resource import ResourceClaim
-from kube_pyscheduler.plugins.dynamic_resources.claims import NotReady, claims_of
+from kube_pyscheduler.plugins.dynamic_resources.claims import NotReady, claims_of, mentions
 
 
 def claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, view: Listers) -> QueueingHint:
     """Devices were given back, or a claim of the pod came or changed."""
+    is_freed = old is not None and old.allocation is not None and new.allocation is None
+    # Most events are about claims of others; many pods may wait.
+    if not is_freed and not mentions(pod, new):
+        return QueueingHint.SKIP
     try:
         claims = claims_of(pod, view.resource_claims)
     except NotReady:
         return QueueingHint.SKIP
-    if old is not None and old.allocation is not None and new.allocation is None:
+    if is_freed:
         return QueueingHint.QUEUE
     if all(claim.uid != new.uid for claim in claims):
         return QueueingHint.SKIP

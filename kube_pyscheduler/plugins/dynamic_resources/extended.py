@@ -12,7 +12,6 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.devices.classes import ExtendedResources, is_device_resource
 from kube_pyscheduler.objects.exact_quantity import parse_quantity
 from kube_pyscheduler.objects.pod import Container, ExtendedResourceRequestMapping, Pod
-
 from kube_pyscheduler.objects.quantity import to_units
 from kube_pyscheduler.objects.resource import DeviceClaim, DeviceRequest, ExactDeviceRequest
 

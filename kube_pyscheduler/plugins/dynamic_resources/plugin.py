@@ -43,7 +43,7 @@ from kube_pyscheduler.kit.rng import Rng
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.resource import AllocationResult, DeviceClaim, DeviceRequest, ResourceClaim
 from kube_pyscheduler.plugins.dynamic_resources import binding, conditions, events, writes
-from kube_pyscheduler.plugins.dynamic_resources.claims import NotReady, claims_of, extended_claim_of
+from kube_pyscheduler.plugins.dynamic_resources.claims import MadeClaims, NotReady, claims_of
 from kube_pyscheduler.plugins.dynamic_resources.extended import requests_for, wanted_resources
 from kube_pyscheduler.plugins.dynamic_resources.kernel import (
     STATUSES,
@@ -112,7 +112,7 @@ class DynamicResources(PreEnqueue, PreFilter, NodeFilter, PostFilter, NodeScore,
         devices.sync_classes(ctx.listers)
         if not any(devices.extended.class_of(name) is not None for name in resources):
             return None
-        known = extended_claim_of(pod.pod, ctx.listers.resource_claims)
+        known = ctx.table.attached(MadeClaims).of(pod.pod, ctx.listers.resource_claims)
         return Extended(f"{pod.uid}/extended-resources", resources, known)
 
     # Nodes

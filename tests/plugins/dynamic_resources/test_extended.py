@@ -213,7 +213,11 @@ def test_what_an_earlier_attempt_made_must_go_first(world: World) -> None:
         "0/3 nodes are available: 3 cannot schedule extended resource claim. deletion of ResourceClaim completed, "
     )
     assert len(world.handle.work) == 1
+    another = make_claim("p-extended-resources-y", ownerReferences=owner, annotations=annotations)
+    world.put(another)
     world.drop(made)
+    assert world.fit(pod()) == set()
+    world.drop(another)
     assert world.fit(pod()) == {"n0", "n1"}
 
 
