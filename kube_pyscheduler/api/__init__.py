@@ -10,7 +10,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
 from kube_pyscheduler.framework.cycle_state import CycleState, StateKey
 from kube_pyscheduler.framework.diagnosis import Diagnosis
-from kube_pyscheduler.framework.handle import BindingHandle, SchedulingHandle, WaitingPod
+from kube_pyscheduler.framework.handle import BindingHandle, SchedulingHandle, StaleObject, WaitingPod
 from kube_pyscheduler.framework.interfaces import (
     MAX_NODE_SCORE,
     Bind,
@@ -95,6 +95,7 @@ __all__ = [
     "Score",
     "ScoreKernel",
     "Scores",
+    "StaleObject",
     "StateKey",
     "Status",
     "WaitingPod",

@@ -166,6 +166,14 @@ def test_requests_have_distinct_devices() -> None:
     assert choice(slices, everything) is None
 
 
+def test_of_several_devices_of_one_request_only_the_last_must_be_distinct_from_the_next() -> None:
+    """As in kube-scheduler."""
+    roots = {"a": "x", "b": "y", "c": "x"}
+    slices = make_slice("s", [device(name, attributes={"root": root}) for name, root in roots.items()], node="n0")
+    distinct = [{"distinctAttribute": f"{DRIVER}/root"}]
+    assert choice(slices, make_claim("c", ask(count=3), constraints=distinct)) == {"c": ["n0/a", "n0/b", "n0/c"]}
+
+
 def test_partitions_share_counters() -> None:
     def part(name: str, amount: str) -> Document:
         return device(name, consumesCounters=[{"counterSet": "c", "counters": {"memory": {"value": amount}}}])
