@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube_pyscheduler.devices import fragments
@@ -273,6 +274,27 @@ def test_what_devices_and_classes_say_is_in_the_allocation() -> None:
     (config,) = found.devices.config
     assert (config.source, config.requests) == ("FromClass", ("a",))
     assert config.opaque is not None
+
+
+def test_configurations_of_the_claim_follow_those_of_the_class() -> None:
+    def opaque(*requests: str) -> Document:
+        return {"requests": list(requests), "opaque": {"driver": DRIVER, "parameters": {"for": list(requests)}}}
+
+    claim = make_claim("c", ask(), ask_first("b", ask("x", MODEL), ask("y")))
+    document = msgspec.json.decode(msgspec.json.encode(claim))
+    said = [opaque(), opaque("a"), opaque("b"), opaque("b/y"), opaque("b/x"), opaque("a", "b")]
+    document["spec"]["devices"]["config"] = said
+    devices = [device("d", attributes={"model": "z"}), device("e", attributes={"model": "z"})]
+    found = result(make_slice("s", devices, node="n0"), decoded(kinds.RESOURCE_CLAIM, document))
+    assert [(each.source, each.requests) for each in found.devices.config] == [
+        ("FromClaim", ()),
+        ("FromClaim", ("a",)),
+        ("FromClaim", ("b",)),
+        ("FromClaim", ("b/y",)),
+        # Once for each request, as in kube-scheduler.
+        ("FromClaim", ("a", "b")),
+        ("FromClaim", ("a", "b")),
+    ]
 
 
 # Alternatives
