@@ -27,6 +27,9 @@ from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.framework.status import Code, Status, error, unresolvable
 from kube_pyscheduler.kit.rng import AlwaysFirst, Rng
+from kube_pyscheduler.kit.verbosity import Log
+
+log = Log(__name__)
 
 
 class Engine:
@@ -74,6 +77,8 @@ class Engine:
         except AttemptFailed as failed:
             status = failed.status
         except PluginError as raised:
+            if raised.__cause__ is not None:
+                log.error("Plugin failed", raised.__cause__, plugin=raised.plugin, pod=pod.key)
             status = wrap_plugin_error(raised).status
         return Decision(status=status, ctx=cycle.ctx if cycle else self._context(rng))
 

@@ -138,15 +138,18 @@ def test_a_node_scoped_kernel_is_asked_for_written_rows_only() -> None:
     ("node", "message"),
     [
         ("fails", 'running "Breaking" filter plugin: no such quota'),
-        ("raises", "running Filter plugin 'Breaking': RuntimeError('out of order')"),
+        ("raises", """running "Breaking" filter plugin: RuntimeError('out of order')"""),
     ],
 )
-def test_an_error_or_an_exception_fails_the_attempt_and_nothing_else(node: str, message: str) -> None:
+def test_an_error_or_an_exception_fails_the_attempt_and_nothing_else(
+    node: str, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     cluster = cluster_with(Breaking, "fine", node)
     decision = cluster.schedule(make_pod())
     assert decision.node is None
     assert decision.status.code == api.Code.ERROR
     assert decision.status.message == message
+    assert ("Traceback" in caplog.text) is (node == "raises")
     cluster.cache.remove_node(make_node(node))
     assert cluster.schedule(make_pod()).node == "fine"
 
