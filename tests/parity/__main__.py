@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tests.parity.compare import BROKEN
 from tests.parity.corpus_files import read_cases
 from tests.parity.runner import Result, Runner
 
@@ -49,6 +50,9 @@ def show(counts: dict[str, Any]) -> None:
 
 def show_case(result: Result) -> None:
     """Each key that differs, as expected and as we have it."""
+    if BROKEN in result.got:
+        click.echo(f"{result.case['id']}: {result.got[BROKEN]}")
+        return
     for key in result.wrong:
         click.echo(f"{result.case['id']}: {key}")
         click.echo(f"  expected {json.dumps(result.case['expected'][key], sort_keys=True)}")
@@ -73,7 +77,10 @@ def main(
     shuffle: bool,
 ) -> None:
     """Compare our verdicts on the cases in DIRECTORY with those of kube-scheduler; exits 0 if all are exact."""
-    cases = list(read_cases(directory, family, case_id))
+    try:
+        cases = list(read_cases(directory, family, case_id))
+    except (OSError, ValueError, KeyError) as error:
+        raise click.ClickException(f"cannot read the cases: {error}") from error
     if not cases:
         raise click.ClickException("no such case")
     if shuffle:

@@ -20,7 +20,7 @@ from kube_pyscheduler.plugins import IN_TREE
 from kube_pyscheduler.scheduler.ports import NullObserver
 from kube_pyscheduler.scheduler.scheduler import Ports, Scheduler
 from tests.clusters import QuietHandle
-from tests.parity.compare import FILTER_KEYS, differences
+from tests.parity.compare import BROKEN, FILTER_KEYS, differences
 from tests.parity.corpus_files import Case
 from tests.parity.verdict import verdict
 from tests.parity.world import decoded, in_random_order
@@ -59,15 +59,21 @@ class Runner:
         self._present: list[tuple[Kind[Any], Any]] = []
 
     def run(self, cases: list[Case]) -> Iterator[Result]:
+        """A case that breaks us is one that failed: the others are run all the same."""
         for case in cases:
-            self._replace(case)
-            pod = PodInfo(kinds.POD.decoder.decode(msgspec.json.encode(case["pod"])))
-            seed = self._rng.randrange(2**32)
             try:
-                got = verdict(self._engine, self._scheduler.cache.table, self._profile(case), pod, seed)
+                got = self._verdict(case)
             except ConfigError as error:
                 got = {"config_error": str(error)}
+            except Exception as error:
+                got = {BROKEN: repr(error)}
             yield Result(case, got, differences(case["expected"], got))
+
+    def _verdict(self, case: Case) -> dict[str, Any]:
+        self._replace(case)
+        pod = PodInfo(kinds.POD.decoder.decode(msgspec.json.encode(case["pod"])))
+        seed = self._rng.randrange(2**32)
+        return verdict(self._engine, self._scheduler.cache.table, self._profile(case), pod, seed)
 
     def _profile(self, case: Case) -> Profile:
         document = case.get("profile") or {}
@@ -79,6 +85,7 @@ class Runner:
     def _replace(self, case: Case) -> None:
         for kind, item in in_random_order(self._present, self._rng):
             self._scheduler.handle(kind.name, item, None)
+        self._present = []
         self._present = decoded(case["cluster"])
         for kind, item in in_random_order(self._present, self._rng):
             self._scheduler.handle(kind.name, None, item)

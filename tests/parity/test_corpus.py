@@ -38,6 +38,15 @@ def test_the_order_of_cases_and_objects_changes_nothing() -> None:
     assert first == second
 
 
+def test_a_case_that_breaks_us_fails_and_the_others_are_run() -> None:
+    good, other, *_ = read_cases(CORPUS, "node_name")
+    broken_pod = {**good, "pod": {**good["pod"], "spec": "none"}}
+    broken_world = {**good, "cluster": {"nodes": [{"metadata": {"name": 5}}]}}
+    results = list(Runner().run([good, broken_pod, broken_world, other]))
+    assert [bool(result.wrong) for result in results] == [False, True, True, False]
+    assert not results[1].filter_exact
+
+
 def _dumped(value: Any) -> Any:
     """As in a dump: the order of keys does not count."""
     if isinstance(value, dict):
