@@ -9,7 +9,7 @@ that look the same to it, and a search runs once for nodes whose devices are in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.devices.allocated import AllocatedDevices
 from kube_pyscheduler.devices.inventory import Inventory, Pools
 from kube_pyscheduler.devices.pools import Pool
-from kube_pyscheduler.devices.requests import AllocationError, Plan, Variant
+from kube_pyscheduler.devices.requests import AllocationError, ClaimPlan, Plan, Variant
 from kube_pyscheduler.devices.search import Budget, Match, OutOfSteps, Search, counters_left
 from kube_pyscheduler.devices.slices import SliceInfo
 
@@ -234,7 +234,9 @@ class Fragment:
         except AllocationError as problem:
             return Answer(FAILED, problem=problem)
         except OutOfSteps:
-            return Answer(TIMED_OUT)
+            if not any(self._cannot_alone(claim, pools) for claim in self.plan.claims):
+                return Answer(TIMED_OUT)
+            found = None
         if found is None:
             return Answer(INVALID_POOLS if any(pool.is_invalid for pool in pools) else CANNOT)
         if not self.plan.scores:
@@ -245,6 +247,14 @@ class Fragment:
             for request in range(len(plan.requests))
         )
         return Answer(FITS, score)
+
+    def _cannot_alone(self, claim: ClaimPlan, pools: Pools) -> bool:
+        """Whether a few steps are enough to see that one of several claims gets no devices, even with all to itself."""
+        plan = replace(self.plan, claims=(claim,))
+        try:
+            return Search(plan, pools, self._allocated, self._matches, Budget(MAX_STEPS // 10)).run() is None
+        except (AllocationError, OutOfSteps):
+            return False
 
     def _state(self, pool: Pool) -> Hashable:
         """All that a search would find out about a pool."""

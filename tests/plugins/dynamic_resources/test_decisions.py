@@ -426,6 +426,17 @@ def test_a_search_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+def test_a_search_is_cut_short_by_a_claim_that_has_no_devices_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = make_slice("s", [device(f"d{place}", attributes={"root": str(place)}) for place in range(20)], node="n0")
+    monkeypatch.setattr(fragments, "MAX_STEPS", 5000)
+    many = make_claim("many", ask(count=10))
+    alike = make_claim("alike", ask(count=2), constraints=[{"matchAttribute": f"{DRIVER}/root"}])
+    world = World(make_class(), slices, many, alike, nodes=1)
+    status = world.schedule(make_pod("p", "many", "alike")).status
+    assert status.code is Code.UNSCHEDULABLE
+    assert status.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. still not")
+
+
 def test_what_one_attempt_has_no_time_for_the_next_ones_find_out(monkeypatch: pytest.MonkeyPatch) -> None:
     slices = [make_slice(f"s{number}", [device("a", f"{number + 1}Gi")], node=f"n{number}") for number in range(20)]
     world = World(make_class(), make_claim("c"), *slices, nodes=20)
