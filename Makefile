@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check venv format lint types contracts tests test-contract manifests clean
+.PHONY: demo test check venv format lint types contracts tests test-contract test-faults test-faults-teeth manifests clean
 
 demo: venv
 	$(BIN)/kube-pyscheduler demo
@@ -41,6 +41,14 @@ tests: venv
 # The API behaviour the daemon relies on, on any cluster: make test-contract KUBECONFIG=...
 test-contract: venv
 	KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest tests/contract
+
+# Two hundred storms of faults and events; those of `make test` are the first ten.
+test-faults: venv
+	FAULT_SEEDS=200 $(BIN)/python -m pytest -n auto tests/faults
+
+# Defects planted into the scheduler, one at a time: the same storms must show each of them.
+test-faults-teeth: venv
+	$(BIN)/python -m pytest -n auto tests/faults/teeth.py
 
 manifests: venv
 	$(BIN)/python -m deploy.render
