@@ -32,9 +32,14 @@ class Constraint(ABC):
     """What the devices taken so far have to have in common, or must not."""
 
     def __init__(self, attribute: str, requests: frozenset[str]) -> None:
-        self._attribute = attribute
+        self.attribute = attribute
         self._requests = requests
         self._count = 0
+
+    @property
+    def wanted(self) -> Value | None:
+        """The only value that goes with the devices taken so far, None where several may."""
+        return None
 
     def concerns(self, request: str, alternative: str) -> bool:
         """Whether devices for this request are constrained. ``alternative`` is "" for requests without."""
@@ -46,7 +51,7 @@ class Constraint(ABC):
         """Whether the device goes with the others; it is one of them then."""
         if not self.concerns(request, alternative):
             return True
-        value = attribute_of(device, self._attribute)
+        value = attribute_of(device, self.attribute)
         if value is None or (self._count and not self._goes(value)):
             return False
         self._take(request, value)
@@ -73,6 +78,10 @@ class SameAttribute(Constraint):
     """All devices have the value of the first one."""
 
     _value: Value = ("", "")
+
+    @property
+    def wanted(self) -> Value | None:
+        return self._value if self._count and self._value[0] != "unknown" else None
 
     def _goes(self, value: Value) -> bool:
         return value == self._value and value[0] != "unknown"

@@ -16,18 +16,19 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Codes, Ids, Ints, Rows, grown
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.devices.allocated import AllocatedDevices
+from kube_pyscheduler.devices.candidates import Match
 from kube_pyscheduler.devices.inventory import Inventory, Pools
 from kube_pyscheduler.devices.pools import Pool
 from kube_pyscheduler.devices.requests import AllocationError, ClaimPlan, Plan, Variant
-from kube_pyscheduler.devices.search import Budget, Match, OutOfSteps, Search, counters_left
-from kube_pyscheduler.devices.slices import SliceInfo
+from kube_pyscheduler.devices.search import Budget, OutOfSteps, Search, counters_left
+from kube_pyscheduler.devices.slices import PoolId, SliceInfo
 
 FITS, CANNOT, INVALID_POOLS, FAILED, TIMED_OUT = range(5)
 """Codes of answers."""
 
-MAX_STEPS = 20_000
-"""Steps of one search at most, and of all searches of one attempt: about a tenth of a second. Upstream gives up after
-ten seconds a node."""
+MAX_STEPS = 30_000
+"""Steps of one search at most, and of all searches of one attempt: about a tenth of a second. A step is a device looked
+at. Upstream gives up after ten seconds a node."""
 
 SELECTING = 4
 """Steps that one evaluation of a selector counts for."""
@@ -76,7 +77,7 @@ class Fragment:
         self._kind_of: dict[Pool, tuple[Hashable, PoolKind | None]] = {}
         self._groups: list[Pools] = []
         self._numbers: dict[Pools, int] = {}
-        self._by_pool: dict[tuple[str, str], set[int]] = {}
+        self._by_pool: dict[PoolId, list[int]] = {}
         self._group_of: Ids = np.zeros(table.capacity, dtype=np.int32)
         self._codes: Codes = np.zeros(64, dtype=np.uint8)
         self._scores: Ints = np.zeros(64, dtype=np.int64)
@@ -162,7 +163,7 @@ class Fragment:
             self._groups.append(pools)
             self._open.add(number)
             for pool in pools:
-                self._by_pool.setdefault(pool.id, set()).add(number)
+                self._by_pool.setdefault(pool.id, []).append(number)
             if number >= len(self._codes):
                 self._codes = grown(self._codes, 2 * len(self._codes))
                 self._scores = grown(self._scores, 2 * len(self._scores))

@@ -18,7 +18,18 @@ class Pool:
     """``devices``: those of slices for the node, in the order in which they are tried. ``elsewhere``: the others, which
     matter for counters only. ``usable``: where devices choose their nodes one by one, which of them chose this node."""
 
-    __slots__ = ("counters", "devices", "elsewhere", "id", "is_incomplete", "is_invalid", "places", "slices", "usable")
+    __slots__ = (
+        "counters",
+        "devices",
+        "elsewhere",
+        "has_counters",
+        "id",
+        "is_incomplete",
+        "is_invalid",
+        "places",
+        "slices",
+        "usable",
+    )
 
     def __init__(
         self,
@@ -36,6 +47,7 @@ class Pool:
         self.devices: tuple[DeviceInfo, ...] = tuple([device for each in slices for device in each.devices])
         self.elsewhere: tuple[DeviceInfo, ...] = tuple([device for each in elsewhere for device in each.devices])
         self.counters: Counters = counters or {}
+        self.has_counters = any(device.device.consumes_counters for device in self.devices)
         self.usable = usable
         self.is_incomplete = is_incomplete
         self.is_invalid = is_invalid

@@ -72,6 +72,11 @@ class Variant:
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
+    def request(self) -> tuple[str, str]:
+        """Names of the request and of the alternative, "" where it has none."""
+        return (self.parent, self.name) if self.parent else (self.name, "")
+
+    @property
     def takes_all(self) -> bool:
         return self.mode == ALL_DEVICES
 

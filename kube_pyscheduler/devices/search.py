@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kube_pyscheduler.devices.allocated import AllocatedDevices
-from kube_pyscheduler.devices.capacity import has_room, nano, shares
+from kube_pyscheduler.devices.candidates import Candidate, Candidates, Match
+from kube_pyscheduler.devices.capacity import Amounts, has_room, nano, shares
 from kube_pyscheduler.devices.constraints import Constraint, constraint_for
 from kube_pyscheduler.devices.pools import Pool
 from kube_pyscheduler.devices.requests import MAX_DEVICES, AllocationError, Plan, Variant
 from kube_pyscheduler.devices.slices import DeviceInfo
 from kube_pyscheduler.objects.exact_quantity import Quantity
 
-Match = bool | AllocationError
 Matches = Callable[[Variant, Pool], Sequence[Match]]
 """For each device of a pool, whether the variant's selectors choose it."""
 
@@ -55,18 +55,6 @@ class Choice:
     consumed: dict[str, Quantity] | None
 
 
-@dataclass(slots=True)
-class _Place:
-    """A device as a candidate: where in which pool."""
-
-    pool: Pool
-    place: int
-
-    @property
-    def device(self) -> DeviceInfo:
-        return self.pool.devices[self.place]
-
-
 DeviceKey = tuple[tuple[str, str], str]
 
 
@@ -81,8 +69,11 @@ class Search:
         self._allocated = allocated
         self._matches = matches
         self._budget = budget
-        self._all: dict[int, list[_Place]] = {}
+        self._all: dict[int, list[Candidate]] = {}
         """Variants that take all devices, by identity → these devices."""
+        self._candidates: dict[int, Candidates] = {}
+        """By identity of the variant."""
+        self._has_counters = any(pool.has_counters for pool in pools)
         self._counts: dict[int, int] = {}
         self._selected: dict[tuple[int, int], int] = {}
         """(claim, request) → number of the variant chosen."""
@@ -126,7 +117,7 @@ class Search:
         if not variant.takes_all:
             self._counts[id(variant)] = variant.count
             return variant.count
-        found: list[_Place] = []
+        found: list[Candidate] = []
         for pool in self._pools:
             if pool.is_incomplete or pool.is_invalid:
                 state = "being updated" if pool.is_incomplete else "invalid"
@@ -134,12 +125,41 @@ class Search:
                 raise AllocationError(claim, text, names_devices=True)
             self._budget.spend(len(pool.devices))
             for place, match in enumerate(self._matches(variant, pool)):
-                candidate = _Place(pool, place)
-                if _is_selected(match, candidate) and self._has_room(variant, candidate.device):
+                candidate = Candidate(pool, place, match)
+                if candidate.is_selected and self._has_room(variant, candidate.device):
                     found.append(candidate)
         self._all[id(variant)] = found
         self._counts[id(variant)] = len(found)
         return len(found)
+
+    def _candidates_for(self, claim: int, variant: Variant) -> Candidates:
+        known = self._candidates.get(id(variant))
+        if known is None:
+            self._budget.spend(sum(len(pool.devices) for pool in self._pools))
+            found = [
+                Candidate(pool, place, match)
+                for pool in self._pools
+                if not pool.is_incomplete and not pool.is_invalid
+                for place, match in enumerate(self._matches(variant, pool))
+            ]
+            # Counters stay taken for devices that are refused, so then each must be tried in its turn; and mistakes are
+            # for those who get as far as them.
+            sifts = not self._has_counters and not any(isinstance(each.match, AllocationError) for each in found)
+            if sifts:
+                found = [each for each in found if self._may_ever_be_taken(claim, variant, each)]
+            concerning = [
+                constraint if constraint.concerns(*variant.request) else None for constraint in self._constraints[claim]
+            ]
+            known = self._candidates[id(variant)] = Candidates(found, concerning, are_sifted=sifts)
+        return known
+
+    def _may_ever_be_taken(self, claim: int, variant: Variant, candidate: Candidate) -> bool:
+        """Whether nothing speaks against the device but what this search takes."""
+        device = candidate.device
+        if not variant.admin and device.name in self._allocated.use_of(device.pool).whole:
+            return False
+        is_offered = candidate.is_selected and variant.tolerates(device.device.taints)
+        return is_offered and self._leaves_room(variant, device, {})
 
     # The search
 
@@ -156,12 +176,12 @@ class Search:
                 # An earlier claim may leave more room with another alternative, so this is no more than "no".
                 return False
         if not requests[request].has_alternatives:
-            return self._devices(claim, request, requests[request].variants[0], 0, 0, 0)
+            return self._devices(claim, request, requests[request].variants[0], 0, 0)
         too_many = True
         for number, variant in enumerate(requests[request].variants):
             self._budget.spend()
             try:
-                found = self._devices(claim, request, variant, 0, 0, 0)
+                found = self._devices(claim, request, variant, 0, 0)
             except _TooManyDevices:
                 continue
             too_many = False
@@ -172,9 +192,9 @@ class Search:
             raise _TooManyDevices
         return False
 
-    def _devices(self, claim: int, request: int, variant: Variant, number: int, pool_at: int, place_at: int) -> bool:
-        """Find device ``number`` of a request and all that come after it, from a place in a pool on: devices of one
-        request are tried in their order only."""
+    def _devices(self, claim: int, request: int, variant: Variant, number: int, start: int) -> bool:
+        """Find device ``number`` of a request and all that come after it, from a candidate on: devices of one request
+        are tried in their order only."""
         everything = self._all.get(id(variant))
         wanted = self._counts[id(variant)]
         if everything is not None and not everything:
@@ -188,38 +208,29 @@ class Search:
             candidate = everything[number]
             if not self._take(claim, variant, candidate, must=True):
                 return False
-            return self._go_on(claim, request, variant, number, candidate, 0, 0)
-        for pool_number in range(pool_at, len(self._pools)):
-            pool = self._pools[pool_number]
-            if pool.is_incomplete or pool.is_invalid:
-                continue
+            return self._go_on(claim, request, variant, number, candidate, 0)
+        candidates = self._candidates_for(claim, variant)
+        indexes = candidates.tail(start, self._constraints[claim])
+        if candidates.are_sifted and len(indexes) < wanted - number:
+            # The rest is too little, whatever is taken of it.
+            return False
+        for index in indexes:
             self._budget.spend()
-            matches = self._matches(variant, pool)
-            for place in range(place_at if pool_number == pool_at else 0, len(pool.devices)):
-                candidate = _Place(pool, place)
-                if self._is_taken(claim, variant, candidate.device):
-                    continue
-                if not _is_selected(matches[place], candidate) or not self._has_room(variant, candidate.device):
-                    continue
-                if not self._take(claim, variant, candidate, must=False):
-                    continue
-                if self._go_on(claim, request, variant, number, candidate, pool_number, place + 1):
-                    return True
+            candidate = candidates.places[index]
+            if self._is_taken(claim, variant, candidate.device):
+                continue
+            if not candidate.is_selected or not self._has_room(variant, candidate.device):
+                continue
+            if not self._take(claim, variant, candidate, must=False):
+                continue
+            if self._go_on(claim, request, variant, number, candidate, index + 1):
+                return True
         return False
 
-    def _go_on(
-        self,
-        claim: int,
-        request: int,
-        variant: Variant,
-        number: int,
-        candidate: _Place,
-        pool_at: int,
-        place_at: int,
-    ) -> bool:
+    def _go_on(self, claim: int, request: int, variant: Variant, number: int, candidate: Candidate, start: int) -> bool:
         """The rest of the search with the candidate taken; it is free again where that fails."""
         try:
-            found = self._devices(claim, request, variant, number + 1, pool_at, place_at)
+            found = self._devices(claim, request, variant, number + 1, start)
         except BaseException:
             self._release(claim, variant, candidate)
             raise
@@ -237,13 +248,16 @@ class Search:
         return bool(taking) or device.name in self._allocated.use_of(device.pool).whole
 
     def _has_room(self, variant: Variant, device: DeviceInfo) -> bool:
+        return self._leaves_room(variant, device, self._consuming.get((device.pool, device.name), {}))
+
+    def _leaves_room(self, variant: Variant, device: DeviceInfo, taking: Amounts) -> bool:
+        """Whether there is room besides what is taken and what this search is ``taking``."""
         capacity = device.device.capacity
         if not capacity and not variant.wanted:
             return True
-        taken = self._allocated.amounts_of(device.pool, device.name)
-        return has_room(capacity, variant.wanted, taken, self._consuming.get((device.pool, device.name), {}))
+        return has_room(capacity, variant.wanted, self._allocated.amounts_of(device.pool, device.name), taking)
 
-    def _take(self, claim: int, variant: Variant, candidate: _Place, *, must: bool) -> bool:
+    def _take(self, claim: int, variant: Variant, candidate: Candidate, *, must: bool) -> bool:
         """Whether the device can be had; it is taken then. Source: allocateDevice."""
         device = candidate.device
         key = (device.pool, device.name)
@@ -258,7 +272,7 @@ class Search:
             return False
         if not variant.tolerates(device.device.taints):
             return False
-        request, alternative = (variant.parent, variant.name) if variant.parent else (variant.name, "")
+        request, alternative = variant.request
         constraints = self._constraints[claim]
         for number, constraint in enumerate(constraints):
             if not constraint.add(request, alternative, device):
@@ -285,11 +299,11 @@ class Search:
         self._chosen[claim].append(Choice(variant, device, consumed))
         return True
 
-    def _release(self, claim: int, variant: Variant, candidate: _Place) -> None:
+    def _release(self, claim: int, variant: Variant, candidate: Candidate) -> None:
         """Undo ``_take`` of the device that was taken last."""
         device = candidate.device
         key = (device.pool, device.name)
-        request, alternative = (variant.parent, variant.name) if variant.parent else (variant.name, "")
+        request, alternative = variant.request
         for constraint in self._constraints[claim]:
             constraint.remove(request, alternative)
         self._taking[key].discard(claim)
@@ -305,7 +319,7 @@ class Search:
 
     # Counters
 
-    def _use_counters(self, candidate: _Place) -> bool:
+    def _use_counters(self, candidate: Candidate) -> bool:
         """Whether the counters allow the device; they are used then. Source: checkAvailableCounters."""
         # By name of the pool alone, as upstream.
         name = candidate.device.pool[1]
@@ -324,17 +338,11 @@ class Search:
                 return False
         return True
 
-    def _return_counters(self, candidate: _Place) -> None:
+    def _return_counters(self, candidate: Candidate) -> None:
         used = self._used_counters[candidate.device.pool[1]]
         for consumption in candidate.device.device.consumes_counters:
             for counter, consumed in consumption.counters.items():
                 used[consumption.counter_set][counter] -= nano(consumed.value)
-
-
-def _is_selected(match: Match, candidate: _Place) -> bool:
-    if isinstance(match, AllocationError):
-        raise match
-    return match and (candidate.pool.usable is None or candidate.pool.usable[candidate.place])
 
 
 def counters_left(pool: Pool, allocated: AllocatedDevices) -> dict[str, dict[str, int]]:

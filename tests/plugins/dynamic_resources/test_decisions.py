@@ -437,6 +437,26 @@ def test_a_search_is_cut_short_by_a_claim_that_has_no_devices_anyway(monkeypatch
     assert status.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. still not")
 
 
+def test_devices_that_have_too_little_in_common_are_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [device(f"d{place}", attributes={"root": str(place // 7)}) for place in range(126)]
+    same = [{"matchAttribute": f"{DRIVER}/root"}]
+    monkeypatch.setattr(fragments, "MAX_STEPS", 2000)
+    for count, code in ((7, fragments.FITS), (8, fragments.CANNOT)):
+        claim = make_claim("c", ask(count=count), constraints=same)
+        world = World(make_class(), make_slice("s", devices, node="n0"), claim, nodes=1)
+        assert world.answers(POD) == {"n0": (code, 0)}
+
+
+def test_what_an_alternative_took_of_a_shared_device_is_free_again_for_the_next() -> None:
+    shared = device("a", "40Gi", allowMultipleAllocations=True)
+    large, small = [
+        ask(name, capacity={"requests": {"memory": amount}}) for name, amount in (("x", "30Gi"), ("y", "10Gi"))
+    ]
+    slices = make_slice("s", [shared], node="n0")
+    claim = make_claim("c", ask_first("a", large, small), ask("b", capacity={"requests": {"memory": "30Gi"}}))
+    assert choice(slices, claim) == {"c": ["a/y:n0/a", "b:n0/a"]}
+
+
 def test_what_one_attempt_has_no_time_for_the_next_ones_find_out(monkeypatch: pytest.MonkeyPatch) -> None:
     slices = [make_slice(f"s{number}", [device("a", f"{number + 1}Gi")], node=f"n{number}") for number in range(20)]
     world = World(make_class(), make_claim("c"), *slices, nodes=20)
