@@ -70,7 +70,7 @@ class World:
 
     def ports(self) -> Ports:
         anything: Any = self
-        return Ports(anything, self.patch_status, anything, Metrics(), anything, anything, anything, anything)
+        return Ports(anything, self.patch_status, anything, Metrics(), *(anything,) * 5)
 
 
 def make_pods(count: int, **spec: Any) -> list[Pod]:

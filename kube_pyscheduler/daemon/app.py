@@ -18,6 +18,7 @@ from kube_pyscheduler.config.errors import ConfigError
 from kube_pyscheduler.config.render import render
 from kube_pyscheduler.daemon.authn import DelegatingGuard
 from kube_pyscheduler.daemon.connections import Sessions, connect
+from kube_pyscheduler.daemon.debugger import Debugger
 from kube_pyscheduler.daemon.gauges import NEEDED_KINDS, LoopLag, Stages, make_health, pull_gauges
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.daemon.options import Options
@@ -32,6 +33,7 @@ from kube_pyscheduler.daemon.wiring import (
     ApiReader,
     ApiReviews,
     ApiStatus,
+    ApiTruth,
     LeaseEvents,
     PodEvents,
 )
@@ -94,7 +96,7 @@ async def run(options: Options, stop: asyncio.Event) -> int:
             daemon = Daemon(options, profiles, sessions, metrics)
             stack.push_async_callback(daemon.close)
             await daemon.listen(stack)
-            stack.enter_context(call_on_debug_signal(daemon.dump))
+            stack.enter_context(call_on_debug_signal(daemon.debugger.on_signal))
             return await daemon.run(stop)
     except ConfigError as error:
         for problem in error.problems:
@@ -125,6 +127,7 @@ class Daemon:
             client, optional=[kind for kind in KINDS if kind not in NEEDED_KINDS], observer=metrics
         )
         self._scheduler = self._make_scheduler(client, profiles)
+        self.debugger = Debugger(self._scheduler, self._tasks)
         lag = LoopLag(clock)
         self._tasks.start(lag.watch(), name="event loop lag", forever=True)
         pull_gauges(metrics, options.config, self._scheduler, self._elector, self._recorder, lag)
@@ -160,6 +163,7 @@ class Daemon:
                 objects=ApiObjects(client, self._informers),
                 reader=ApiReader(client),
                 evictor=ApiEvictor(client, self._clock),
+                truth=ApiTruth(self._informers),
             ),
             rng=random.Random(seed),
             initial_backoff=self._settings.pod_initial_backoff_seconds,
@@ -170,10 +174,6 @@ class Daemon:
             if informer.kind.name in scheduler.kinds:
                 informer.add_handler(partial(scheduler.handle, informer.kind.name))
         return scheduler
-
-    def dump(self) -> None:
-        """Log what waits, and what is on its way."""
-        log.info(0, "Dump of the scheduler", lines=list(self._scheduler.dump()))
 
     # HTTP
 
@@ -189,7 +189,8 @@ class Daemon:
             self._tasks.start(_keep_fresh(certificate), name="serving certificate", forever=True)
             reviews = ApiReviews(Client(self._sessions.token_reviews), Client(self._sessions.access_reviews))
             guard = DelegatingGuard(reviews.token, reviews.access, self._clock, options.guard)
-            app = make_app(health, self._metrics, guard=guard, config=lambda: render(options.config))
+            more = {"/debug/dump": self.debugger.show_dump, "/debug/compare": self.debugger.show_comparison}
+            app = make_app(health, self._metrics, guard=guard, config=lambda: render(options.config), more=more)
             secure = options.secure
             await self._listen_on(Listener(app), secure.address, secure.port, certificate.context, stack)
 

@@ -186,6 +186,12 @@ class Metrics:
             "scheduler_lost_pods_total",
             "Pending pods that were in no queue and were taken in again.",
         )
+        self._differences = Counter(
+            "scheduler_cache_differences_total",
+            "Differences between what the scheduler keeps and what the API server has, found by comparing with fresh "
+            "lists.",
+            ("what",),
+        )
         self._malformed = Counter(
             "scheduler_malformed_objects_total",
             "Objects of the API server that could not be read.",
@@ -275,6 +281,9 @@ class Metrics:
 
     def lost_pod(self) -> None:
         self._lost_pods.add(())
+
+    def difference(self, what: str) -> None:
+        self._differences.add((what,))
 
     # -- the informers' observer -------------------------------------------------------------------------------------
 

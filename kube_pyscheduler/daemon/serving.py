@@ -1,10 +1,11 @@
-"""The HTTP servers: health and metrics in the clear on 10251, the same and the configuration over TLS on 10259."""
+"""The HTTP servers: health and metrics in the clear on 10251; over TLS on 10259 the same, the configuration, and what
+the scheduler knows."""
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -32,9 +33,15 @@ class Guard(Protocol):
 
 
 def make_app(
-    health: Health, metrics: Exposition, *, guard: Guard | None = None, config: Callable[[], Any] | None = None
+    health: Health,
+    metrics: Exposition,
+    *,
+    guard: Guard | None = None,
+    config: Callable[[], Any] | None = None,
+    more: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """``guard``: asked before every request. ``config``: what /configz shows; without it there is no such path."""
+    """``guard``: asked before every request. ``config``: what /configz shows; without it there is no such path.
+    ``more``: further paths, for GET."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -71,6 +78,8 @@ def make_app(
             return web.json_response({"componentconfig": show()})
 
         app.router.add_get("/configz", show_config)
+    for path, handler in (more or {}).items():
+        app.router.add_get(path, handler)
     return app
 
 

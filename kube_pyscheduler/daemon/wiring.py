@@ -20,7 +20,7 @@ from kube_pyscheduler.objects.meta import Object, ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.recorder.event import Reference
 from kube_pyscheduler.recorder.recorder import Recorder
-from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult
+from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult, Listing, ObjectStore, Version
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.binding import Fate, bind_pod
 from kube_pyscheduler.transport.client import Sender
@@ -164,6 +164,23 @@ class ApiReader:
             return None
         found: Pod | None = POD.decoder.salvage(body)
         return found if found is not None and found.uid == pod.uid else None
+
+
+class ApiTruth:
+    """Implements Truth."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
+
+    def told(self, kind: str) -> ObjectStore:
+        return self._informers.of(_KINDS[kind]).store
+
+    async def list(self, kind: str) -> Listing:
+        version, found = await self._informers.of(_KINDS[kind]).identities()
+        return Listing(version, {key: Version(identity.uid, identity.version) for key, identity in found.items()})
+
+    async def relist(self, kind: str) -> None:
+        await self._informers.of(_KINDS[kind]).relist()
 
 
 class ApiObjects:

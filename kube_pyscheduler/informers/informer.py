@@ -141,6 +141,11 @@ class Informer(Generic[T]):
                 self._following.cancel()
         await self._listed.wait()
 
+    async def identities(self) -> tuple[str, dict[str, Identity]]:
+        """What there is at the server now, whatever the store holds: the version of a fresh list, and which objects.
+        Raises as ``Client.send`` and where the list cannot be read."""
+        return await self._reflector.identities()
+
     async def _follow(self) -> NoReturn:
         state: State[T] = Empty()
         try:

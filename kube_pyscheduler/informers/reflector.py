@@ -25,11 +25,11 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from kube_pyscheduler.informers.reading import Reader, identify
-from kube_pyscheduler.informers.store import Identity, is_older
+from kube_pyscheduler.informers.store import Identity
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.objects.decode import NOT_JSON
 from kube_pyscheduler.objects.kinds import Kind
-from kube_pyscheduler.objects.meta import Object
+from kube_pyscheduler.objects.meta import Object, is_older
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
 from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound, TooManyRequests
@@ -179,6 +179,23 @@ class Reflector(Generic[T]):
                 return await self._open(state)
             case Watching():
                 return await self._follow(state)
+
+    async def identities(self) -> tuple[str, dict[str, Identity]]:
+        """The version of a fresh list, and of each object no more than which one it is. Raises as ``Client.send`` and
+        where the list cannot be read."""
+        found: dict[str, Identity] = {}
+        token = ""
+        while True:
+            request = requests.list_page(
+                self._kind, limit=PAGE_SIZE, continue_token=token, field_selector=self._field_selector
+            )
+            page = _PAGE.decode(await self._client.send(request, deadline=LIST_DEADLINE))
+            for raw in page.items or ():
+                identity = identify(raw)
+                found[identity.key] = identity
+            token = page.metadata.continue_ or ""
+            if not token:
+                return page.metadata.resource_version or "", found
 
     async def _list(self, state: State[T], so_far: Listing[T], limit: int) -> tuple[State[T], Outcome[T]]:
         request = requests.list_page(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, KeysView, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from kube_pyscheduler.objects.meta import Object
+from kube_pyscheduler.objects.meta import Object, is_older
 
 T = TypeVar("T", bound=Object)
 
@@ -112,11 +112,3 @@ def _replaced(held: T, obj: T) -> list[Change[T]]:
     if held.metadata.uid == obj.metadata.uid:
         return [Change(held, obj)]
     return [Change(held, None), Change(None, obj)]
-
-
-def is_older(version: str, than: str) -> bool:
-    """Whether one resourceVersion is certainly older than another one of its kind. Only decimal ones can be compared.
-
-    Source: KEP-5504, comparable resource versions.
-    """
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)

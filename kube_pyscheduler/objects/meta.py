@@ -68,3 +68,11 @@ class Object(Struct, frozen=True):
 
     def check(self) -> None:
         """Raise ValueError where the object decodes but makes no sense. Called once, by the decoder."""
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether one resourceVersion is certainly older than another one of its kind. Only decimal ones can be compared.
+
+    Source: KEP-5504, comparable resource versions.
+    """
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)

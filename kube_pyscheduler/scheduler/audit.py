@@ -1,8 +1,14 @@
-"""A second look, should a watch event ever be missed: pods that nobody queues, bindings that nobody confirms."""
+"""A second look, should a watch event ever be missed or mistaken: pods that nobody queues, bindings that nobody
+confirms, and whatever else differs from what the API server has.
+
+Source of the comparison: pkg/scheduler/backend/cache/debugger/comparer.go, which compares with the informers only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NoReturn
 
 from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
@@ -10,14 +16,27 @@ from kube_pyscheduler.framework.cluster_event import EVENT_ASSIGNED_POD_DELETE
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.verbosity import Log
-from kube_pyscheduler.scheduler.ports import Observer, PodLister, PodReader
+from kube_pyscheduler.scheduler.consistency import BEHIND, Difference, behind, node_differences, pod_differences
+from kube_pyscheduler.scheduler.ports import Observer, PodLister, PodReader, Truth
 from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
 log = Log(__name__)
 
+PAUSE = 60.0
+"""Seconds between two audits. A lost pod is found by the second."""
+
+COMPARE_EVERY = 30
+"""Audits from one comparison with fresh lists to the next: the API server has to send all pods for it."""
+
+SECOND_LOOK = 10.0
+"""Seconds after which a difference must still be there in order to count: a watch may be that late."""
+
+COMPARED = ("Node", "Pod")
+"""The kinds whose objects are kept elsewhere, too."""
+
 
 class Audit:
-    """Call its methods now and then."""
+    """Run it, or call its methods now and then."""
 
     def __init__(
         self,
@@ -27,17 +46,36 @@ class Audit:
         queue: PriorityQueue,
         pods: PodLister,
         reader: PodReader,
+        truth: Truth,
         observer: Observer,
         clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._profiles = profiles
         self._cache = cache
         self._queue = queue
         self._pods = pods
         self._reader = reader
+        self._truth = truth
         self._observer = observer
         self._clock = clock
+        self._sleep = sleep
+        self._comparing = asyncio.Lock()
         self._suspects: set[str] = set()
+
+    async def run(self) -> NoReturn:
+        """Audit for ever."""
+        number = 0
+        while True:
+            await self._sleep(PAUSE)
+            number += 1
+            self.find_lost()
+            await self.settle_overdue()
+            if number % COMPARE_EVERY == 0:
+                try:
+                    await self.compare()
+                except Exception as error:
+                    log.error("Cannot compare with what the API server has", error)
 
     def find_lost(self) -> None:
         """Queue the pods of ours that wait for a node and are in no place; such as were so last time too, because a
@@ -88,3 +126,34 @@ class Audit:
                 self._cache.set_pod(latest)
             else:
                 self._queue.add(latest, now)
+
+    async def compare(self) -> list[Difference]:
+        """What our watches have not told in time, or cache and queue have otherwise than they told; logged and counted.
+        Watches that are behind begin anew. Raises what the lists raise."""
+        async with self._comparing:
+            suspects = set(await self._look())
+            if not suspects:
+                return []
+            await self._sleep(SECOND_LOOK)
+            found = [difference for difference in await self._look() if difference in suspects]
+        for difference in found:
+            log.error(
+                "The API server has it otherwise",
+                what=difference.what,
+                name=difference.name,
+                here=difference.here,
+                note=difference.note,
+            )
+            self._observer.difference(difference.what)
+        for kind in COMPARED:
+            if any(difference.what == BEHIND and difference.kind == kind for difference in found):
+                await self._truth.relist(kind)
+        return found
+
+    async def _look(self) -> list[Difference]:
+        found: list[Difference] = []
+        for kind in COMPARED:
+            found.extend(behind(kind, await self._truth.list(kind), self._truth.told(kind)))
+        found.extend(node_differences(self._truth.told("Node"), self._cache))
+        found.extend(pod_differences(self._truth.told("Pod"), self._cache, self._queue, self._profiles))
+        return found

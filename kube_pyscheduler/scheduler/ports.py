@@ -5,11 +5,12 @@ The daemon wires them to an API server and to Prometheus; tools and tests provid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from kube_pyscheduler.objects.meta import Object
 from kube_pyscheduler.objects.pod import Pod
 
 
@@ -53,6 +54,40 @@ class PodReader(Protocol):
     async def read(self, pod: Pod) -> Pod | None:
         """The pod as the API server has it now; None where it is gone or another one has its name. Raises if the
         server cannot tell."""
+
+
+class ObjectStore(Protocol):
+    """The objects of one kind as the watch last told."""
+
+    def get(self, key: str) -> Object | None:
+        """By ``namespace/name``, or ``name``."""
+
+    def __iter__(self) -> Iterator[Object]: ...
+
+
+class Version(NamedTuple):
+    uid: str
+    version: str
+
+
+class Listing(NamedTuple):
+    """What the API server has: its version, and those of the objects by key."""
+
+    version: str
+    objects: Mapping[str, Version]
+
+
+class Truth(Protocol):
+    """The API server itself, beside what its watches told. ``kind`` as in ``kind:``."""
+
+    def told(self, kind: str) -> ObjectStore:
+        """What the watch has told so far."""
+
+    async def list(self, kind: str) -> Listing:
+        """What there is now, of what the watch should tell. Raises if the server cannot tell."""
+
+    async def relist(self, kind: str) -> None:
+        """Let the watch begin anew, so that what was not told is."""
 
 
 class ObjectPort(Protocol):
@@ -164,6 +199,9 @@ class Observer(Protocol):
 
     def lost_pod(self) -> None:
         """A pending pod of ours was in no queue and was taken in again."""
+
+    def difference(self, what: str) -> None:
+        """Cache, queue or watch differ from what the API server has."""
 
 
 class NullObserver:

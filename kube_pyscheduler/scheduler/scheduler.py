@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from kube_pyscheduler.cache.cache import Cache
+from kube_pyscheduler.cache.dump import dump_cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
@@ -26,7 +27,16 @@ from kube_pyscheduler.scheduler.dispatcher import SendPatch, StatusDispatcher
 from kube_pyscheduler.scheduler.event_handlers import EventHandlers
 from kube_pyscheduler.scheduler.failure import FailureHandler
 from kube_pyscheduler.scheduler.handles import BindHandle, CycleHandle
-from kube_pyscheduler.scheduler.ports import Binder, EventSink, Evictor, ObjectPort, Observer, PodLister, PodReader
+from kube_pyscheduler.scheduler.ports import (
+    Binder,
+    EventSink,
+    Evictor,
+    ObjectPort,
+    Observer,
+    PodLister,
+    PodReader,
+    Truth,
+)
 from kube_pyscheduler.scheduler.preemption import Preemption
 from kube_pyscheduler.scheduler.refresh import refresh_forever
 from kube_pyscheduler.scheduler.scheduling_loop import Decide, SchedulingLoop
@@ -40,9 +50,6 @@ from kube_pyscheduler.scheduling_queue.priority_queue import (
 )
 
 log = Log(__name__)
-
-AUDIT_PAUSE = 60.0
-"""Seconds between two audits. A lost pod is found by the second."""
 
 GRACE = 30.0
 """Seconds that bindings get to finish when the scheduler stops."""
@@ -61,6 +68,7 @@ class Ports:
     objects: ObjectPort
     reader: PodReader
     evictor: Evictor
+    truth: Truth
 
 
 class Scheduler:
@@ -174,8 +182,10 @@ class Scheduler:
             queue=self.queue,
             pods=ports.pods,
             reader=ports.reader,
+            truth=ports.truth,
             observer=ports.observer,
             clock=clock,
+            sleep=sleep,
         )
 
     # Events and decisions
@@ -202,7 +212,8 @@ class Scheduler:
             self._start_refreshers()
 
     def dump(self) -> Iterator[str]:
-        """The queue and the pods on their way, a line each, for people."""
+        """Nodes with their pods, the queue, and the pods on their way, a line each, for people."""
+        yield from dump_cache(self.cache)
         yield from dump_queue(self.queue, self._clock.monotonic())
         yield f"Binding: {len(self.bindings)} pods, {len(self.waiting)} of them held by Permit"
         yield f"Status patches to send: {len(self.status)}"
@@ -229,7 +240,7 @@ class Scheduler:
         self._is_started = True
         self._engine.prepare(self._profiles.values())
         self._tasks.start(self.loop.run(), name="scheduling loop")
-        self._tasks.start(self._audit_forever(), name="audit", forever=True)
+        self._tasks.start(self.audit.run(), name="audit", forever=True)
         self._start_refreshers()
 
     async def crashed(self) -> NoReturn:
@@ -274,9 +285,3 @@ class Scheduler:
             log.error("Work of a plugin failed", raised, what=what, pod=pod.key if pod is not None else "")
             if pod is not None:
                 self.queue.retry_later(pod, self._clock.monotonic())
-
-    async def _audit_forever(self) -> NoReturn:
-        while True:
-            await self._sleep(AUDIT_PAUSE)
-            self.audit.find_lost()
-            await self.audit.settle_overdue()

@@ -88,6 +88,7 @@ async def _storm(loop: VirtualLoop, plan: Plan, log: Log | None) -> list[str]:
         except TimeoutError:
             here.violate("some scheduler does not get to know what happened")
         here.violations += await _await_peace(here)
+        here.violations += await _audited(here)
         for supervisor in supervisors:
             supervisor.cancel()
         await asyncio.wait(supervisors)
@@ -115,6 +116,15 @@ async def _await_peace(here: World) -> list[str]:
         found = problems(here)
         if not found:
             break
+    return found
+
+
+async def _audited(here: World) -> list[str]:
+    """What the schedulers themselves find when they compare."""
+    found = []
+    for daemon in here.daemons:
+        if daemon.scheduler is not None:
+            found += [f"{daemon.name}: {difference}" for difference in await daemon.scheduler.audit.compare()]
     return found
 
 

@@ -21,6 +21,8 @@ from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.options import DeleteOptions
 from kube_pyscheduler.devserver.resources import PODS
 from kube_pyscheduler.objects.kinds import KINDS
+from kube_pyscheduler.scheduler import audit
+from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 from tests.unit.daemon.cluster import cluster, eventually, free_port
 from tests.unit.daemon.running import HEADER, OFF, answers, get, options, running
 from tests.unit.scripted_server import logged
@@ -94,15 +96,26 @@ async def test_bc_62_the_pending_gauge_says_the_truth() -> None:
             await eventually(lambda: pending(active=0, backoff=0, unschedulable=3, gated=1))
 
 
-async def test_the_debug_signal_logs_what_waits(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_debug_signal_logs_what_waits_and_what_differs(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level("INFO")
+    monkeypatch.setattr(audit, "SECOND_LOOK", 0.0)
     async with cluster() as api, running(options(api)):
         api.add_pod("huge", cpu="1000")
-        await eventually(lambda: bool(api.events("huge")))
+        api.add_pod("small")
+        await eventually(lambda: bool(api.events("huge")) and bool(api.events("small")))
+        monkeypatch.setattr(PriorityQueue, "__contains__", lambda *_: False)
         os.kill(os.getpid(), signal.SIGUSR2)
-        await eventually(lambda: "Dump of the scheduler" in caplog.text)
-    (record,) = (record for record in caplog.records if record.message == "Dump of the scheduler")
-    assert any("default/huge" in line for line in record.__dict__["fields"]["lines"])
+        await eventually(lambda: "Compared with the API server" in caplog.text)
+    fields = [(record.message, record.__dict__.get("fields", {})) for record in caplog.records]
+    dump = [values["line"] for message, values in fields if message == "Dump"]
+    assert any(line.startswith("  Node node-00000 pods=") for line in dump)
+    assert any("    default/small" in line for line in dump)
+    assert any("Unschedulable default/huge" in line for line in dump)
+    (difference,) = [values for message, values in fields if message == "The API server has it otherwise"]
+    assert (difference["what"], difference["name"]) == ("queue_missing", "default/huge")
+    assert ("Compared with the API server", {"result": "1 differences"}) in fields
 
 
 async def test_without_leader_election_there_is_no_lease() -> None:
@@ -163,12 +176,15 @@ async def test_the_secure_port_asks_the_api_server() -> None:
                         return False
 
                 await eventually(ready)
-                async with session.get("/metrics") as response:
-                    assert response.status == 401
+                for path in ("/metrics", "/debug/dump", "/debug/compare"):
+                    async with session.get(path) as response:
+                        assert response.status == 401
                 headers = {"Authorization": f"Bearer {api.server.token}"}
                 for path, word in (
                     ("/metrics", "scheduler_pending_pods"),
                     ("/configz", "kubescheduler.config.k8s.io/v1"),
+                    ("/debug/dump", "Node node-00000 pods=0/110"),
+                    ("/debug/compare", "0 differences"),
                 ):
                     async with session.get(path, headers=headers) as response:
                         assert (response.status, word in await response.text()) == (200, True)

@@ -13,6 +13,7 @@ from kube_pyscheduler.daemon.wiring import (
     ApiReader,
     ApiReviews,
     ApiStatus,
+    ApiTruth,
 )
 from kube_pyscheduler.devserver.options import DeleteOptions
 from kube_pyscheduler.devserver.resources import NAMESPACES, PODS
@@ -21,6 +22,7 @@ from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import Tasks
 from kube_pyscheduler.objects.kinds import NAMESPACE
+from kube_pyscheduler.objects.kinds import POD as POD_KIND
 from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.scheduler.ports import BindOutcome
@@ -256,3 +258,33 @@ async def test_a_status_that_may_be_written_later_is_left_to_the_caller(answer: 
         server.script("PATCH", "/api/v1/namespaces/default/pods/a/status", answer)
         with pytest.raises(error):
             await ApiStatus(client).send(POD, {"status": {}})
+
+
+async def test_the_truth_is_what_the_server_has_whatever_the_watch_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kube_pyscheduler.informers.reflector.PAGE_SIZE", 2)
+    async with cluster() as api, Tasks() as tasks:
+        for name in ("a", "b", "c"):
+            api.add_pod(name)
+        informers = Informers(api.client, [POD_KIND])
+        truth = ApiTruth(informers)
+        informers.start(tasks)
+        await informers.synced()
+        told = truth.told("Pod")
+        api.server.store.delete(PODS, "default", "a")
+        api.add_pod("d")
+        listed = await truth.list("Pod")
+        assert listed.version == str(api.server.store.revision)
+        assert list(listed.objects) == ["default/b", "default/c", "default/d"]
+        raw = api.raw_pod("d")["metadata"]
+        assert listed.objects["default/d"] == (raw["uid"], raw["resourceVersion"])
+        await truth.relist("Pod")
+        assert sorted(pod.key for pod in told) == ["default/b", "default/c", "default/d"]
+
+
+async def test_finished_pods_are_no_part_of_the_truth_as_the_watch_does_not_tell_of_them() -> None:
+    async with cluster() as api:
+        api.add_pod("done")
+        raw = api.raw_pod("done")
+        status = {**raw["status"], "phase": "Succeeded"}
+        api.server.registry.update(PODS, {**raw, "status": status}, subresource="status")
+        assert (await ApiTruth(Informers(api.client, [POD_KIND])).list("Pod")).objects == {}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_pyscheduler.informers.store import Change, Identity, Writer, is_older
-from kube_pyscheduler.objects.meta import ObjectMeta
+from kube_pyscheduler.informers.store import Change, Identity, Writer
+from kube_pyscheduler.objects.meta import ObjectMeta, is_older
 from kube_pyscheduler.objects.pod import Pod
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kube_pyscheduler.cache.cache import CONFIRMATION_SECONDS
+from kube_pyscheduler.scheduler.audit import COMPARE_EVERY, PAUSE, SECOND_LOOK
+from kube_pyscheduler.scheduler.consistency import Difference
+from kube_pyscheduler.scheduler.ports import Version
+from tests.builders import make_node
+from tests.unit.scheduler.conftest import MakeWorld
 from tests.unit.scheduler.world import World
 from tests.unit.scheduling_queue.builders import changed, make_pod
 
@@ -97,3 +104,119 @@ async def test_a_server_that_cannot_tell_changes_nothing(world: World, caplog: p
     assert world.used() == 3000
     assert len(world.scheduler.cache.overdue(world.clock.monotonic())) == 1
     assert len(caplog.records) == 1
+
+
+async def busy(world: World) -> None:
+    """Pods in all places: bound, being bound, refused, gated; one of somebody else; one on a node that is gone."""
+    for name in ("n1", "n2"):
+        world.node(name)
+    for name in ("bound", "binding"):
+        world.apply(make_pod(name, cpu="1"))
+    await world.settle()
+    world.confirm("bound")
+    world.apply(make_pod("refused", cpu="9"))
+    world.apply(make_pod("gated", gates=["g"]))
+    world.apply(make_pod("foreign", scheduler="other"))
+    world.apply(make_pod("orphan", node="gone"))
+    await world.settle()
+    world.time_passes.set()
+
+
+async def compared(world: World) -> list[tuple[str, str]]:
+    return sorted((found.what, found.name) for found in await world.scheduler.audit.compare())
+
+
+async def test_where_all_is_well_one_look_is_enough(world: World) -> None:
+    await busy(world)
+    assert await compared(world) == []
+    assert SECOND_LOOK not in world.sleeps
+
+
+async def test_what_the_watch_did_not_tell_is_found_counted_and_listed_anew(world: World) -> None:
+    await busy(world)
+    world.truth.missed["Pod"] = {
+        "default/new": Version("u-new", "7"),
+        "default/refused": Version("uid-default-refused", "8"),
+    }
+    world.truth.gone = {"default/gated"}
+    names = ["default/gated", "default/new", "default/refused"]
+    assert await compared(world) == [("watch_behind", name) for name in names]
+    assert world.observer.of("difference") == [("watch_behind",)] * 3
+    assert world.truth.relisted == ["Pod"]
+
+
+async def test_a_watch_that_is_merely_late_is_no_difference(world: World) -> None:
+    await busy(world)
+    world.truth.missed["Pod"] = {"default/new": Version("u-new", "7")}
+    world.time_passes.clear()
+    comparing = asyncio.ensure_future(world.scheduler.audit.compare())
+    await world.settle()
+    assert SECOND_LOOK in world.sleeps
+    world.apply(make_pod("new", uid="u-new", version="7", cpu="9"))
+    await world.settle()
+    world.time_passes.set()
+    assert await comparing == []
+    assert world.truth.relisted == []
+
+
+async def test_what_the_watch_told_after_the_list_is_no_difference(world: World) -> None:
+    await busy(world)
+    world.apply(make_pod("newer", version="1001", cpu="9"))
+    await world.settle()
+    world.truth.gone = {"default/newer"}
+    assert await compared(world) == []
+
+
+async def test_a_cache_and_a_queue_that_differ_from_the_watch_are_found(world: World) -> None:
+    await busy(world)
+    scheduler = world.scheduler
+    scheduler.cache.remove_pod("uid-default-bound")
+    scheduler.cache.set_pod(make_pod("ghost", node="n1"))
+    scheduler.cache.set_pod(changed(make_pod("orphan"), node_name="n2"))
+    scheduler.queue.delete(make_pod("refused"), world.clock.monotonic())
+    scheduler.queue.add(make_pod("stranger"), world.clock.monotonic())
+    scheduler.cache.remove_node(world.nodes["n2"])
+    scheduler.cache.set_node(make_node("n3"))
+    scheduler.cache.table.requested[0, scheduler.cache.table.row_of["n1"]] += 5
+    assert await compared(world) == [
+        ("node_charge", "n1"),
+        ("node_missing", "n2"),
+        ("node_redundant", "n3"),
+        ("pod_elsewhere", "default/orphan"),
+        ("pod_missing", "default/bound"),
+        ("pod_redundant", "default/ghost"),
+        ("queue_missing", "default/refused"),
+        ("queue_redundant", "default/stranger"),
+    ]
+    assert world.truth.relisted == []
+
+
+async def test_a_node_whose_update_was_lost_on_the_way_to_the_cache_is_found(world: World) -> None:
+    await busy(world)
+    world.nodes["n1"] = make_node("n1", metadata={"resourceVersion": "9"})
+    assert await compared(world) == [("node_stale", "n1")]
+
+
+def test_differences_are_told_apart_by_what_we_have_and_not_by_what_is_said_of_them() -> None:
+    assert Difference("pod_missing", "Pod", "a", "u", "one") == Difference("pod_missing", "Pod", "a", "u", "another")
+    assert Difference("node_stale", "Node", "a", "7") != Difference("node_stale", "Node", "a", "8")
+
+
+async def test_comparisons_are_rarer_than_the_rest_and_may_fail(
+    make_world: MakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = make_world()
+    tried = asyncio.Event()
+
+    async def broken(_kind: str) -> None:
+        world.time_passes.clear()
+        tried.set()
+        raise OSError("no connection")
+
+    world.truth.list = broken  # type: ignore[method-assign, assignment]
+    world.time_passes.set()
+    running = asyncio.ensure_future(world.scheduler.audit.run())
+    await tried.wait()
+    running.cancel()
+    assert world.sleeps.count(PAUSE) == COMPARE_EVERY + 1, "it goes on"
+    assert "Cannot compare" in caplog.text

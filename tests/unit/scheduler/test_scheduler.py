@@ -13,8 +13,8 @@ from kube_pyscheduler.framework.interfaces import CycleContext, PostFilter, Post
 from kube_pyscheduler.framework.status import Status, unschedulable
 from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import TaskCrashed
+from kube_pyscheduler.scheduler.audit import PAUSE
 from kube_pyscheduler.scheduler.handles import CycleHandle
-from kube_pyscheduler.scheduler.scheduler import AUDIT_PAUSE
 from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
 from kube_pyscheduler.scheduling_queue.nominator import Nominator
 from tests.unit.scheduler.conftest import MakeWorld
@@ -107,7 +107,7 @@ async def test_a_broken_loop_reaches_the_owner(world: World, monkeypatch: pytest
 async def test_audits_run_now_and_then(world: World) -> None:
     world.scheduler.start()
     await world.settle()
-    assert world.sleeps == [AUDIT_PAUSE]
+    assert world.sleeps == [PAUSE]
 
 
 async def test_plugins_that_look_outside_do_so_off_cycle(
@@ -122,7 +122,7 @@ async def test_plugins_that_look_outside_do_so_off_cycle(
         pauses.append(seconds)
         if plugin.looks == 2:
             looked.set()
-        if plugin.looks == 2 or seconds == AUDIT_PAUSE:
+        if plugin.looks == 2:
             await asyncio.Event().wait()
 
     world.scheduler._sleep = sleep
@@ -159,6 +159,9 @@ async def test_the_dump_tells_where_pods_are(make_world: MakeWorld) -> None:
     world.apply(make_pod("big", cpu="9"))
     await world.settle()
     text = "\n".join(world.scheduler.dump())
+    assert "Cache: 1 nodes, 1 pods, 1 of them assumed" in text
+    assert "  Node n1 pods=1/110 cpu=100/4000" in text
+    assert "    default/held (assumed) uid=uid-default-held cpu=100" in text
     assert "Unschedulable default/big" in text
     assert "Binding: 1 pods, 1 of them held by Permit" in text
     assert "Status patches to send: 0" in text

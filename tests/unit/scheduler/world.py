@@ -20,7 +20,7 @@ from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from kube_pyscheduler.plugins.node_unschedulable import NodeUnschedulable
-from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult
+from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult, Listing, Version
 from kube_pyscheduler.scheduler.scheduler import Ports, Scheduler
 from kube_pyscheduler.scheduling_queue.queued_pod import QueuedPod
 from tests.builders import make_node
@@ -183,6 +183,45 @@ class Server:
         return self.pods.get(pod.key)
 
 
+class Truth:
+    """What there is at the API server: what the watch told, unless a test says otherwise."""
+
+    def __init__(self, pods: Pods, nodes: dict[str, Node]) -> None:
+        self._told: dict[str, Any] = {"Pod": pods, "Node": Nodes(nodes)}
+        self.missed: dict[str, dict[str, Version]] = {"Pod": {}, "Node": {}}
+        """Objects of which the watch did not tell."""
+        self.gone: set[str] = set()
+        """Objects of whose end it did not tell."""
+        self.relisted: list[str] = []
+
+    def told(self, kind: str) -> Any:
+        return self._told[kind]
+
+    async def list(self, kind: str) -> Listing:
+        told = {
+            obj.key: Version(obj.metadata.uid, obj.metadata.resource_version)
+            for obj in self._told[kind]
+            if obj.key not in self.gone
+        }
+        return Listing("1000", told | self.missed[kind])
+
+    async def relist(self, kind: str) -> None:
+        self.relisted.append(kind)
+
+
+class Nodes:
+    """The store of the node informer."""
+
+    def __init__(self, by_name: dict[str, Node]) -> None:
+        self._by_name = by_name
+
+    def get(self, key: str) -> Node | None:
+        return self._by_name.get(key)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._by_name.values())
+
+
 class World:
     """``apply`` and ``delete`` are watch events; ``settle`` lets everything run that can run without time passing."""
 
@@ -195,8 +234,12 @@ class World:
         self.evictions = Evictions()
         self.objects = Objects()
         self.server = Server()
+        self.nodes: dict[str, Node] = {}
+        self.truth = Truth(self.pods, self.nodes)
         self.patches: list[tuple[str, dict[str, Any]]] = []
         self.sleeps: list[float] = []
+        self.time_passes = asyncio.Event()
+        """Set it, and who sleeps need not."""
         self.scheduler = Scheduler(
             {SCHEDULER: profile or fitting_profile()},
             Ports(
@@ -208,20 +251,20 @@ class World:
                 objects=self.objects,
                 reader=self.server,
                 evictor=self.evictions,
+                truth=self.truth,
             ),
             rng=random.Random(0),
             clock=self.clock,
             sleep=self._sleep,
             **more,
         )
-        self.nodes: dict[str, Node] = {}
 
     async def _patch(self, pod: Pod, body: dict[str, Any]) -> None:
         self.patches.append((pod.name, body["status"]))
 
     async def _sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
-        await asyncio.Event().wait()
+        await self.time_passes.wait()
 
     # Watch events
 
