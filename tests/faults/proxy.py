@@ -22,13 +22,14 @@ KEEPALIVE = 60.0
 
 
 class Asked(NamedTuple):
-    """A request. ``number`` counts them; ``query`` is decoded; ``body`` is as it came."""
+    """A request. ``number`` counts them; ``query`` is decoded; ``body`` is as it came; ``token``: whose it is."""
 
     number: int
     method: str
     path: str
     query: dict[str, str]
     body: bytes
+    token: str = ""
 
     @property
     def is_watch(self) -> bool:
@@ -291,7 +292,8 @@ class Proxy:
         method, target, _ = head.split(b" ", 2)
         path, _, query = target.decode().partition("?")
         self._number += 1
-        return Asked(self._number, method.decode(), path, dict(parse_qsl(query)), body)
+        token = _header(head, b"authorization").removeprefix(b"Bearer ").decode()
+        return Asked(self._number, method.decode(), path, dict(parse_qsl(query)), body, token)
 
 
 async def _until_closed(reader: asyncio.StreamReader) -> None:
@@ -301,11 +303,16 @@ async def _until_closed(reader: asyncio.StreamReader) -> None:
 
 
 def _length(head: bytes) -> int:
+    return int(_header(head, b"content-length") or 0)
+
+
+def _header(head: bytes, wanted: bytes) -> bytes:
+    """Its value, empty without."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            return int(value)
-    return 0
+        if name.lower() == wanted:
+            return value.strip()
+    return b""
 
 
 def _message(head: str, body: dict[str, Any]) -> bytes:

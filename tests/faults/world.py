@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from kube_pyscheduler.daemon.connections import connect
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.daemon.options import Endpoint, Options
 from kube_pyscheduler.daemon.wiring import PodEvents
+from kube_pyscheduler.devserver.access.users import User
 from kube_pyscheduler.devserver.app import DevServer, serve
 from kube_pyscheduler.devserver.controllers.environment import Settings
 from kube_pyscheduler.devserver.resources import LEASES, NODES, PODS
@@ -224,10 +225,12 @@ class World:
 
 
 @asynccontextmanager
-async def world(loop: VirtualLoop, *, log: Callable[[str], None] | None = None) -> AsyncIterator[World]:
-    """A server with controllers and hollow kubelets; nothing else yet."""
+async def world(
+    loop: VirtualLoop, *, log: Callable[[str], None] | None = None, tokens: Mapping[str, User] | None = None
+) -> AsyncIterator[World]:
+    """A server with controllers and hollow kubelets; nothing else yet. ``tokens`` that it knows."""
     kubelets = Settings(workloads=False, run_seconds=None, start_seconds=0.5, stop_seconds=1.0, provision_seconds=0.5)
-    server = await serve(controllers=kubelets, bookmark_seconds=10.0)
+    server = await serve(controllers=kubelets, bookmark_seconds=10.0, tokens=tokens)
     made = World(server, loop, log=log)
     tell = PodEvents.event
 

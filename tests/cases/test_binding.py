@@ -1,0 +1,126 @@
+"""Public cases about bindings: the daemon and an API server, over a wire that is slow, is cut, or delivers late."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.stage import Stage, counter, is_binding, play, watches
+from tests.faults.proxy import Cut, Fault, Tampered
+from tests.faults.world import Daemon
+
+RESULT = "scheduler_schedule_attempts_total"
+
+
+def used(daemon: Daemon, node: str) -> int:
+    """Milli-CPU that the daemon charges to the node."""
+    assert daemon.scheduler is not None
+    table = daemon.scheduler.cache.table
+    return int(table.requested[0, table.row_of[node]])
+
+
+def test_bc_13_a_binding_for_the_predecessor_is_refused_for_its_successor() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        daemon = await stage.start()
+        stage.wire.suffer(is_binding, Fault(delay=2.0))
+        first = stage.add_pod("x", cpu="3")["metadata"]["uid"]
+        await stage.until(lambda: stage.wire.of(is_binding))
+        stage.delete_pod("x")
+        second = stage.add_pod("x", cpu="2")["metadata"]["uid"]
+        await stage.until(lambda: stage.node_of("x"))
+        uids = [json.loads(heard.asked.body)["metadata"]["uid"] for heard in stage.wire.of(is_binding)]
+        assert uids == [first, second]
+        await stage.until(lambda: counter(daemon, RESULT, result="scheduled") == 1)
+        assert stage.told("x") == ["Scheduled"]
+        assert used(daemon, node) == 2000
+        assert daemon.scheduler is not None
+        assert len(daemon.scheduler.queue.in_flight) == daemon.scheduler.queue.in_flight.event_count == 0
+
+    play(story)
+
+
+def test_bc_43_a_bind_that_timed_out_but_happened() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        daemon = await stage.start()
+        stage.wire.suffer(is_binding, Fault(late=11.0, answer=Cut.RESET))
+        stage.wire.tamper(watches("pods"), lambda lines: Tampered(lines, delay=5.0))
+        stage.add_pod("p", cpu="3")
+        await stage.until(lambda: "Scheduled" in stage.told("p"))
+        await stage.until(lambda: counter(daemon, "scheduler_cache_size", type="assumed_pods") == 0)
+        assert len(stage.wire.of(is_binding)) == 1
+        assert stage.told("p") == ["Scheduled"]
+        assert used(daemon, node) == 3000
+        assert counter(daemon, RESULT, result="scheduled") == 1
+        assert counter(daemon, RESULT, result="error") == counter(daemon, RESULT, result="unschedulable") == 0
+
+    play(story)
+
+
+@pytest.mark.parametrize("late", [0.0, 3.0], ids=["the watch is quick", "the watch is late"])
+def test_bc_44_already_assigned(late: float) -> None:
+    async def story(stage: Stage) -> None:
+        first = stage.add_node(0)
+        daemon = await stage.start()
+        stage.wire.suffer(is_binding, Fault(delay=2.0))
+        stage.add_pod("p", cpu="3")
+        await stage.until(lambda: stage.wire.of(is_binding))
+        # Our scheduler may not use this one, but the other one does.
+        second = stage.add_node(1, unschedulable=True)
+        stage.add_pod("wants-the-same-node", cpu="2")
+        await stage.until(lambda: "FailedScheduling" in stage.told("wants-the-same-node"))
+        stage.wire.tamper(watches("pods"), lambda lines: Tampered(lines, delay=late))
+        stage.bind("p", second)
+        await stage.until(lambda: stage.node_of("wants-the-same-node") == first)
+        await stage.until(lambda: used(daemon, second) == 3000)
+        assert (stage.node_of("p"), used(daemon, first)) == (second, 2000)
+        assert "FailedScheduling" not in stage.told("p")
+        assert daemon.scheduler is not None
+        assert not list(daemon.scheduler.queue)
+        await stage.until(lambda: not len(daemon.scheduler.bindings))
+        assert counter(daemon, "scheduler_conflicts_total", kind="bound_elsewhere") == 1
+
+    play(story)
+
+
+def test_bc_46_a_success_without_the_expected_body_is_a_success() -> None:
+    """As API servers do it, ours answers with a Status instead of a Binding."""
+
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        daemon = await stage.start()
+        stage.add_pod("p")
+        await stage.until(lambda: counter(daemon, RESULT, result="scheduled") == 1)
+        assert len(stage.wire.of(is_binding)) == 1
+        assert counter(daemon, RESULT, result="error") == 0
+
+    play(story)
+
+
+def test_bc_49_a_foreign_pod_that_comes_while_ours_is_on_its_way_is_seen_before_ours_is_bound() -> None:
+    """Bindings wait for each other; while this one waits its turn, another scheduler fills the node."""
+
+    async def story(stage: Stage) -> None:
+        small, large = stage.add_node(0), stage.add_node(1, cpu="8")
+        daemon = await stage.start()
+        assert daemon.scheduler is not None
+        slots = daemon.scheduler.bindings._slots
+        taken = [await slots.acquire() for _ in range(64)]
+        stage.add_pod("ours", cpu="3", nodeSelector={"kubernetes.io/hostname": small})
+        await stage.until(lambda: daemon.scheduler.bindings.is_target(small))
+        stage.add_pod("theirs", cpu="3", schedulerName="default-scheduler")
+        stage.add_pod("pending", cpu="1", schedulerName="default-scheduler")
+        stage.bind("theirs", small)
+        await stage.until(lambda: used(daemon, small) == 6000)
+        for _ in taken:
+            slots.release()
+        await stage.until(lambda: "FailedScheduling" in stage.told("ours"))
+        assert stage.wire.of(is_binding) == []
+        assert used(daemon, small) == 3000
+        assert counter(daemon, "scheduler_conflicts_total", kind="over_allocatable") == 1
+        assert [queued.pod.name for queued in daemon.scheduler.queue] == ["ours"]
+        assert large not in (stage.node_of("ours"), stage.node_of("pending"))
+
+    play(story)

@@ -1,0 +1,92 @@
+"""Public cases about metrics and Events."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from kube_pyscheduler.daemon.metrics import Metrics
+from kube_pyscheduler.framework.interfaces import PreEnqueue
+from kube_pyscheduler.framework.listers import Listers
+from kube_pyscheduler.objects.pod import Pod
+from tests.cases.stage import Stage, counter, is_event, play
+from tests.faults.proxy import Fault
+from tests.unit.scheduler.world import World, fitting_profile
+from tests.unit.scheduling_queue.builders import make_pod
+
+PENDING = "scheduler_pending_pods"
+
+
+def test_bc_62_the_pending_gauge_says_the_truth() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node(cpu="1")
+        daemon = await stage.start()
+
+        def pending() -> dict[str, float]:
+            places = ("active", "backoff", "unschedulable", "gated")
+            return {place: counter(daemon, PENDING, queue=place) for place in places}
+
+        for number in range(4):
+            stage.add_pod(f"p-{number}", cpu="2")
+        await stage.until(lambda: pending() == {"active": 0, "backoff": 0, "unschedulable": 4, "gated": 0})
+        stage.delete_pod("p-0")
+        await stage.until(lambda: pending() == {"active": 0, "backoff": 0, "unschedulable": 3, "gated": 0})
+
+    play(story)
+
+
+class SlowGate(PreEnqueue):
+    """Takes 50 ms to say yes."""
+
+    name = "SlowGate"
+
+    def __init__(self) -> None:
+        self.world: World
+
+    def pre_enqueue(self, pod: Pod, view: Listers) -> None:
+        self.world.clock.advance(0.05)
+
+
+async def test_bc_64_durations_are_measured_at_the_end() -> None:
+    gate = SlowGate()
+    gate.world = world = World(fitting_profile(pre_enqueue=(gate,)))
+    world.apply(make_pod())
+    metrics = Metrics()
+    for name, args in world.observer.calls:
+        if name in ("event_handled", "extension_point"):
+            getattr(metrics, name)(*args)
+    sums = {sample.name: sample.value for family in metrics.collect() for sample in family.samples}
+    assert sums["scheduler_event_handling_duration_seconds_sum"] == pytest.approx(0.05)
+    assert sums["scheduler_framework_extension_point_duration_seconds_sum"] == pytest.approx(0.05)
+    await world.scheduler.abort()
+
+
+HOPELESS = 100
+TAINT = {"key": "example.com/reserved", "effect": "NoSchedule"}
+
+
+def test_bc_65_a_slow_events_api_slows_nothing_else_down() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node(cpu="16")
+        daemon = await stage.start()
+        assert daemon._daemon is not None
+        recorder = daemon._daemon._recorder
+        for number in range(HOPELESS):
+            stage.add_pod(f"hopeless-{number}", cpu="20")
+        stage.wire.suffer_always(is_event, Fault(late=10.0))
+        for number in range(12):
+            # All the hopeless ones try again, in vain.
+            stage.add_node(number + 1, cpu="20", taints=[TAINT])
+            stage.add_pod(f"p-{number}")
+            assert await stage.until(partial(stage.node_of, f"p-{number}")) < 1.0
+            await asyncio.sleep(10.0)
+            assert len(recorder._queue) <= HOPELESS + number + 1
+        tries = counter(daemon, "scheduler_schedule_attempts_total", result="unschedulable")
+        assert tries > 10 * HOPELESS
+        written = [heard.asked for heard in stage.wire.of(is_event) if b"FailedScheduling" in heard.asked.body]
+        assert len(written) < tries / 2
+        assert recorder.counts.dropped == recorder.counts.failed == 0
+
+    play(story)
