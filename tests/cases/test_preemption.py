@@ -1,7 +1,9 @@
-"""Public cases about preemption, with the default profile: from watch events to evictions and bindings."""
+"""Public cases about preemption, with the default profile: from watch events to evictions and bindings, with ports in
+memory and over a slow wire."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +17,8 @@ from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.plugins import IN_TREE
 from kube_pyscheduler.scheduling_queue.queued_pod import Place
 from tests.builders import make_pod
+from tests.cases.stage import Stage, counter, is_pod_deletion, play, watches
+from tests.faults.proxy import Fault, Tampered
 from tests.unit.scheduler.world import World
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
@@ -195,3 +199,44 @@ async def test_bc_76_a_claim_for_one_pod_is_taken_over(world: PreemptingWorld) -
     await world.after(10.0)
     assert world.bound == {"c": "n1"}
     assert world.queued(low).place is Place.UNSCHEDULABLE
+
+
+def test_bc_16_one_deletion_per_victim_although_its_end_is_told_late() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        stage.add_pod("v", cpu="4", node=node)
+        other = stage.add_node(1)
+        stage.add_pod("w", cpu="4", node=other)
+        await stage.start()
+        stage.wire.tamper(watches("pods"), lambda lines: Tampered(lines, delay=3.0))
+        stage.add_pod("high", cpu="4", priority=100)
+        await stage.until(lambda: stage.wire.of(is_pod_deletion))
+        # Woken before the victim is known to be gone.
+        stage.add_node(2, cpu="4", taints=[UNREACHABLE])
+        await stage.until(lambda: stage.node_of("high"), within=10.0)
+        assert len(stage.wire.of(is_pod_deletion)) == 1
+
+    play(story)
+
+
+def test_bc_17_one_deletion_per_victim_although_they_take_long() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node(cpu="5")
+        for name in ("v1", "v2"):
+            stage.add_pod(name, cpu="2", node=node)
+        for number in range(50):
+            stage.add_pod(f"other-{number}", cpu="1m", node=node, priority=1000)
+        daemon = await stage.start()
+        stage.wire.suffer_always(is_pod_deletion, Fault(delay=3.0))
+        stage.add_pod("high", cpu="4", priority=100)
+        await stage.until(lambda: stage.wire.of(is_pod_deletion))
+        for number in range(50):
+            stage.delete_pod(f"other-{number}")
+            await asyncio.sleep(0.05)
+        assert counter(daemon, "scheduler_schedule_attempts_total", result="unschedulable") == 1
+        await stage.until(lambda: stage.node_of("high") == node)
+        victims = [heard.asked.path.rpartition("/")[2] for heard in stage.wire.of(is_pod_deletion)]
+        assert sorted(victims) == ["v1", "v2"]
+        assert counter(daemon, "scheduler_schedule_attempts_total", result="unschedulable") <= 2
+
+    play(story)
