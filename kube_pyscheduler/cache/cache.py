@@ -59,6 +59,11 @@ class Cache:
         """The node is gone; pods that were on it stay charged to its name until they go themselves."""
         self.table.remove_node(node.name)
 
+    def has_node(self, name: str) -> bool:
+        """Whether there is such a node now."""
+        row = self.table.row_of.get(name)
+        return row is not None and bool(self.table.alive[row])
+
     # Pods
 
     def set_pod(self, pod: Pod) -> None:

@@ -92,12 +92,13 @@ class Decision(Enum):
     LOST = "lost"
 
 
-def decide(observed: Observed, identity: str, *, leading: bool, now: float) -> Decision:
-    """What ``identity`` is to do, given what it has seen and whether it leads."""
+def decide(observed: Observed, identity: str, timing: Timing, *, leading: bool, now: float) -> Decision:
+    """What ``identity`` is to do, given what it has seen and whether it leads. A lease that does not say how long it
+    lasts, lasts as long as ours would."""
     record = observed.record
     if record.holder == identity:
         return Decision.RENEW
-    expired = now >= observed.since + record.duration
+    expired = now >= observed.since + (record.duration or timing.lease_duration)
     if leading:
         return Decision.LOST if record.holder else Decision.RENEW
     return Decision.ACQUIRE if expired or not record.holder else Decision.WAIT

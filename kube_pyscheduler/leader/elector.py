@@ -182,7 +182,8 @@ class Elector:
         if await self._look(end):
             assert self._observed is not None
             leading = self._renewed_at is not None
-            decision = decide(self._observed, self.identity, leading=leading, now=self._clock.monotonic())
+            now = self._clock.monotonic()
+            decision = decide(self._observed, self.identity, self._timing, leading=leading, now=now)
             if decision in (Decision.WAIT, Decision.LOST):
                 return self._held()
         await self._claim(end)

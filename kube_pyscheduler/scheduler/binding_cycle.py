@@ -155,14 +155,21 @@ class BindingCycles:
                 return status
             self._enter_bind(placement)
         async with self._slots:
-            if placement.contested and is_overfull(self._cache, placement.node):
-                return error(f"node {placement.node} was filled by others before the pod could be bound")
+            obstacle = self._obstacle(placement)
+            if obstacle:
+                return error(f"node {placement.node} {obstacle} before the pod could be bound")
             start = self._clock.monotonic()
             status = await self._ask_binders(placement, handle)
             code = Code.SUCCESS if status is None else status.code
             seconds = self._clock.monotonic() - start
             self._observer.extension_point(placement.profile.name, "Bind", code.label, seconds)
             return status
+
+    def _obstacle(self, placement: Placement) -> str:
+        """What happened to the node since it was chosen, "" if the pod can still be bound to it."""
+        if not self._cache.has_node(placement.node):
+            return "was deleted"
+        return "was filled by others" if placement.contested and is_overfull(self._cache, placement.node) else ""
 
     async def _before_bind(self, placement: Placement, handle: BindHandle) -> Status | None:
         if placement.refused is not None:

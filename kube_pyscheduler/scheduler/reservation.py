@@ -64,10 +64,10 @@ def take_back(placement: Placement, cache: Cache) -> None:
 
 def is_overfull(cache: Cache, node: str) -> bool:
     """Whether more is on the node, assumed pods included, than it can hold. False for unknown nodes."""
-    table = cache.table
-    row = table.row_of.get(node)
-    if row is None or not table.alive[row]:
+    if not cache.has_node(node):
         return False
+    table = cache.table
+    row = table.row_of[node]
     return bool(
         (table.requested[:, row] > table.allocatable[:, row]).any() or table.pod_count[row] > table.pod_limit[row]
     )

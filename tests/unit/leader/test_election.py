@@ -19,6 +19,8 @@ TIMING = Timing()
 OURS = Record("me", 15.0, "2025-01-01T00:00:00.000000Z", "2025-01-01T00:00:10.000000Z", 3)
 THEIRS = Record("them", 15.0, "2025-01-01T00:00:00.000000Z", "2025-01-01T00:00:10.000000Z", 3)
 NOBODYS = Record("", 1.0, "", "", 3)
+ENDLESS = Record("them")
+"""As written by a client that leaves out what it may."""
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,8 @@ def test_one_request_never_takes_all_the_time_there_is(renew_deadline: float, ex
         (THEIRS, False, 0.0, Decision.WAIT),
         (THEIRS, False, 14.9, Decision.WAIT),
         (THEIRS, False, 15.0, Decision.ACQUIRE),
+        (ENDLESS, False, 14.9, Decision.WAIT),
+        (ENDLESS, False, 15.0, Decision.ACQUIRE),
         (NOBODYS, False, 0.0, Decision.ACQUIRE),
         (OURS, False, 0.0, Decision.RENEW),
         (OURS, True, 0.0, Decision.RENEW),
@@ -58,7 +62,7 @@ def test_one_request_never_takes_all_the_time_there_is(renew_deadline: float, ex
     ],
 )
 def test_decisions(record: Record, leading: bool, age: float, expected: Decision) -> None:
-    assert decide(Observed(record, 100.0), "me", leading=leading, now=100.0 + age) is expected
+    assert decide(Observed(record, 100.0), "me", TIMING, leading=leading, now=100.0 + age) is expected
 
 
 def test_time_starts_anew_with_every_change_and_only_then() -> None:
@@ -71,7 +75,7 @@ def test_time_starts_anew_with_every_change_and_only_then() -> None:
 def test_bc58_the_times_in_a_record_mean_nothing() -> None:
     for written in ("1970-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "yesterday", ""):
         record = Record("them", 15.0, written, written, 0)
-        assert decide(Observed(record, 100.0), "me", leading=False, now=101.0) is Decision.WAIT
+        assert decide(Observed(record, 100.0), "me", TIMING, leading=False, now=101.0) is Decision.WAIT
 
 
 def test_the_first_claim() -> None:
@@ -126,5 +130,5 @@ def test_every_process_has_its_own_name() -> None:
 def test_two_candidates_never_hold_it_together_by_the_rules() -> None:
     for record, age in itertools.product((OURS, THEIRS, NOBODYS), (0.0, 14.9, 15.0, 60.0)):
         seen = Observed(record, 0.0)
-        if decide(seen, "me", leading=True, now=age) is Decision.RENEW and record.holder == "me" and age < 15.0:
-            assert decide(seen, "them", leading=False, now=age) is Decision.WAIT
+        if decide(seen, "me", TIMING, leading=True, now=age) is Decision.RENEW and record.holder == "me" and age < 15.0:
+            assert decide(seen, "them", TIMING, leading=False, now=age) is Decision.WAIT

@@ -197,6 +197,40 @@ async def test_held_pods_do_not_keep_others_from_binding(make_world: MakeWorld) 
     assert world.bound == {"free": "n1"}
 
 
+async def test_nobody_is_bound_to_a_node_that_was_deleted_meanwhile(make_world: MakeWorld) -> None:
+    world = make_world(fitting_profile(permit=[HoldingPermit()]))
+    node = world.node("n1")
+    pod = world.apply(make_pod())
+    await world.settle()
+    world.scheduler.handle("Node", node, None)
+    world.node("n2")
+    held = world.scheduler.waiting.get(pod.uid)
+    assert held is not None
+    held.allow("Hold")
+    await world.settle()
+    assert world.bound == {}
+    ((_pod, note),) = world.events.of("FailedScheduling")
+    assert note == "node n1 was deleted before the pod could be bound"
+    await world.after(3.0)
+    (held,) = world.scheduler.waiting.all()
+    held.allow("Hold")
+    await world.settle()
+    assert world.bound == {"p": "n2"}
+
+
+async def test_a_node_that_came_back_in_time_is_as_good_as_before(make_world: MakeWorld) -> None:
+    world = make_world(fitting_profile(permit=[HoldingPermit()]))
+    node = world.node("n1")
+    world.apply(make_pod())
+    await world.settle()
+    world.scheduler.handle("Node", node, None)
+    world.scheduler.handle("Node", None, node)
+    (held,) = world.scheduler.waiting.all()
+    held.allow("Hold")
+    await world.settle()
+    assert world.bound == {"p": "n1"}
+
+
 async def test_a_held_pod_times_out_and_does_not_wake_itself(make_world: MakeWorld) -> None:
     log: list[str] = []
     world = make_world(fitting_profile(permit=[HoldingPermit(10.0, free=["w"])], reserve=[NotingReserve("R", log)]))
