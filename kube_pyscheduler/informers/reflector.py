@@ -4,7 +4,8 @@
 state      on success                         on failure
 =========  =================================  =============================================================
 Empty      first page → Listing or Listed     Empty
-Listing    next page → Listing or Listed      continue token expired → Empty (in one piece); else Listing
+Listing    next page → Listing or Listed      continue token expired → Empty (in one piece); refused → Empty;
+                                              no answer, or busy → Listing
 Listed     watch opened → Watching            version expired, or refused too often → Empty; else Listed
 Watching   events → Watching; end → Listed    version expired → Empty; else Listed at the last version seen
            end without any event → Empty
@@ -32,7 +33,7 @@ from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object, is_older
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound, TooManyRequests
+from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound, ServerError, TooManyRequests
 from kube_pyscheduler.transport.watch import WatchEvent, WatchStream
 
 T = TypeVar("T", bound=Object)
@@ -62,7 +63,7 @@ DECODE_BATCH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing is known. ``paged`` is False after a continue token expired: the next list comes in one piece."""
+    """Nothing is known. ``paged`` is False after a continue token expired: the next list is asked for in one piece."""
 
     paged: bool = True
 
@@ -205,10 +206,11 @@ class Reflector(Generic[T]):
             page = _PAGE.decode(await self._client.send(request, deadline=LIST_DEADLINE))
         except Gone as error:
             return (Empty(paged=False) if so_far.token else Empty()), Failed(error)
-        except NotFound as error:
+        except (NetworkError, ServerError, TooManyRequests) as error:
+            # The page can be had later; a list in one piece may be more than a busy server can give.
+            return (state if so_far.token else Empty()), Failed(error)
+        except APIError as error:
             return Empty(), Failed(error)
-        except (APIError, NetworkError) as error:
-            return state, Failed(error)
         except NOT_JSON as error:
             return Empty(), Failed(APIError(200, "", f"unreadable list: {error}"))
         objects, unreadable = so_far.objects, so_far.unreadable

@@ -115,6 +115,27 @@ async def test_a_failed_page_is_asked_for_again(
     assert isinstance(outcome, Failed)
 
 
+@pytest.mark.parametrize("refusal", [status(400, "BadRequest", "continue key is not valid"), status(403, "Forbidden")])
+async def test_a_list_whose_next_page_is_refused_begins_anew(
+    server: ScriptedServer, reflector: Reflector[Pod], refusal: Answer
+) -> None:
+    server.script("GET", PODS, reply(200, pod_list(pod("a"), continue_token="t")), refusal)
+    state, _ = await reflector.step(Empty())
+    state, outcome = await reflector.step(state)
+    assert state == Empty()
+    assert isinstance(outcome, Failed)
+
+
+async def test_a_list_in_one_piece_that_is_too_much_for_the_server_is_tried_in_pages_again(
+    server: ScriptedServer, reflector: Reflector[Pod]
+) -> None:
+    server.script("GET", PODS, status(504, "Timeout"))
+    state, outcome = await reflector.step(Empty(paged=False))
+    assert state == Empty()
+    assert isinstance(outcome, Failed)
+    assert "limit" not in server.seen[0].query
+
+
 async def test_an_expired_continue_token_leads_to_a_list_in_one_piece(
     server: ScriptedServer, reflector: Reflector[Pod]
 ) -> None:
