@@ -30,6 +30,8 @@ Source: client-go/transport/token_source.go."""
 EXPIRY_MARGIN: Final = 60.0
 """Seconds before the end of a plugin's credential at which it is asked for another one."""
 
+_EMPTY: Final = "the token is empty"
+
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -142,6 +144,9 @@ def _load_kubeconfig(paths: str, into: Any) -> tuple[float | None, bool, bool]:
     user_name = loader.current_context["context"].get("user")
     user = config["users"].get_with_name(user_name, safe=True) if user_name else None
     plugin = user is not None and ("exec" in user["user"] or "auth-provider" in user["user"])
+    if user is not None and "tokenFile" in user["user"] and not _authorization(into.api_key):
+        # As it is for a moment while somebody writes it; without a token we would be somebody else.
+        raise CredentialsError(_EMPTY)
     expiry = getattr(loader, "expiry", None)
     return expiry.timestamp() if expiry else None, plugin, hasattr(loader, "proxy")
 
@@ -170,7 +175,10 @@ def _server(address: str) -> str:
 
 def _authorization(keys: dict[str, str]) -> str:
     """The Authorization header. The loaders say ``BearerToken`` since version 36, ``authorization`` before."""
-    return (keys.get("BearerToken") or keys.get("authorization") or "").strip()
+    header = (keys.get("BearerToken") or keys.get("authorization") or "").strip()
+    if header.lower() == "bearer":
+        raise CredentialsError(_EMPTY)
+    return header
 
 
 def _proxy(server: str, configured: str | None) -> str:

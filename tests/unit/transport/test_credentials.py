@@ -258,6 +258,23 @@ async def test_a_plugin_runs_again_only_near_the_end_of_its_credential(
     assert credentials.due
 
 
+@pytest.mark.parametrize("content", ["", " \n", None], ids=["empty", "blank", "missing"])
+async def test_a_token_file_that_is_just_being_written_leaves_the_old_token(
+    kubeconfig: Callable[..., str], tmp_path: Path, content: str | None
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    credentials = await Credentials.read(Source(kubeconfig({"tokenFile": str(token)})), clock=FakeClock())
+    token.unlink()
+    if content is not None:
+        token.write_text(content)
+    await credentials.renew()
+    assert credentials.access.authorization == "Bearer old"
+    token.write_text("new")
+    await credentials.renew()
+    assert credentials.access.authorization == "Bearer new"
+
+
 async def test_what_cannot_be_read_again_stays_as_it_was(
     kubeconfig: Callable[..., str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
