@@ -226,6 +226,7 @@ class EventHandlers:
             assert old is not None
             log.info(3, "Delete event for node", node=old.name)
             self._cache.remove_node(old)
+            self._preemption.node_gone(old.name)
             self._queue.move_all(NODE_DELETE, old, None, start)
             self._handled(NODE_DELETE, start)
         elif old is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.tasks import Tasks
 from kube_pyscheduler.kit.verbosity import Log
@@ -81,6 +82,13 @@ class Preemption:
         self._evicted.discard(uid)
         self._hoping.pop(uid, None)
 
+    def node_gone(self, node: str) -> None:
+        """The node does not exist any more: who was promised it must look elsewhere."""
+        now = self._clock.monotonic()
+        for info in self._queue.nominator.nominated_on(node):
+            self._withdraw(info, now)
+            self._queue.activate([info.pod], now)
+
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
         """Make room for ``preemptor`` on ``node``. The preemptor's own place in the queue is not touched."""
         self._withdraw_lesser_promises(preemptor, node)
@@ -104,8 +112,11 @@ class Preemption:
         now = self._clock.monotonic()
         for info in self._queue.nominator.nominated_on(node):
             if info.pod.priority < preemptor.priority:
-                self._queue.withdraw_nomination(info, now)
-                self._status.patch_status(info.pod, nominated_node="")
+                self._withdraw(info, now)
+
+    def _withdraw(self, info: PodInfo, now: float) -> None:
+        self._queue.withdraw_nomination(info, now)
+        self._status.patch_status(info.pod, nominated_node="")
 
     async def _run(self, preemptor: Pod, node: str, victims: list[Pod]) -> None:
         """All victims but one at once, the last one after them."""

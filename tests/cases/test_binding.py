@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 
 import pytest
 
 from tests.cases.stage import Stage, counter, is_binding, play, watches
-from tests.faults.proxy import Cut, Fault, Tampered
+from tests.faults.proxy import Answer, Asked, Cut, Fault, Tampered
 from tests.faults.world import Daemon
 
 RESULT = "scheduler_schedule_attempts_total"
@@ -122,5 +124,28 @@ def test_bc_49_a_foreign_pod_that_comes_while_ours_is_on_its_way_is_seen_before_
         assert counter(daemon, "scheduler_conflicts_total", kind="over_allocatable") == 1
         assert [queued.pod.name for queued in daemon.scheduler.queue] == ["ours"]
         assert large not in (stage.node_of("ours"), stage.node_of("pending"))
+
+    play(story)
+
+
+def test_a_binding_that_is_always_refused_is_tried_ever_more_rarely_and_keeps_nobody_away() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        await stage.start()
+
+        def is_refused(asked: Asked) -> bool:
+            return asked.path.endswith("/pods/unwanted/binding")
+
+        stage.wire.suffer_always(is_refused, Fault(passes=False, answer=Answer(403, "Forbidden")))
+        stage.add_pod("unwanted", cpu="4", priority=100)
+        await stage.until(lambda: stage.wire.of(is_refused))
+        stage.add_pod("other", cpu="4")
+        assert await stage.until(lambda: stage.node_of("other")) < 1.0
+        stage.delete_pod("other")
+        await asyncio.sleep(120.0)
+        tries = [heard.at for heard in stage.wire.of(is_refused)]
+        pauses = [after - first for first, after in itertools.pairwise(tries)]
+        assert pauses == sorted(pauses)
+        assert 10.0 <= pauses[-1] <= 12.0
 
     play(story)

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from kube_pyscheduler.daemon.metrics import Metrics
+from kube_pyscheduler.devserver.resources import PODS
 from kube_pyscheduler.framework.interfaces import PreEnqueue
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.pod import Pod
@@ -33,6 +34,27 @@ def test_bc_62_the_pending_gauge_says_the_truth() -> None:
         await stage.until(lambda: pending() == {"active": 0, "backoff": 0, "unschedulable": 4, "gated": 0})
         stage.delete_pod("p-0")
         await stage.until(lambda: pending() == {"active": 0, "backoff": 0, "unschedulable": 3, "gated": 0})
+
+    play(story)
+
+
+def test_the_pending_gauge_says_the_truth_when_gates_open_and_gated_pods_go() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        daemon = await stage.start()
+
+        def pending() -> tuple[float, float]:
+            return counter(daemon, PENDING, queue="unschedulable"), counter(daemon, PENDING, queue="gated")
+
+        for name, cpu in (("fits", "1"), ("huge", "1000"), ("goes", "1")):
+            stage.add_pod(name, cpu=cpu, schedulingGates=[{"name": "example.com/hold"}])
+        await stage.until(lambda: pending() == (0, 3))
+        for name in ("fits", "huge"):
+            stage.registry.update(PODS, {**stage.pod(name), "spec": {**stage.pod(name)["spec"], "schedulingGates": []}})
+        stage.delete_pod("goes")
+        await stage.until(lambda: stage.node_of("fits") and pending() == (1, 0))
+        assert counter(daemon, "scheduler_unschedulable_pods", plugin="SchedulingGates") == 0
+        assert counter(daemon, "scheduler_unschedulable_pods", plugin="NodeResourcesFit") == 1
 
     play(story)
 
