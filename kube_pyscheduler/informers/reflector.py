@@ -8,7 +8,7 @@ Listing    next page → Listing or Listed      continue token expired → Empty
                                               no answer, or busy → Listing
 Listed     watch opened → Watching            version expired, or refused too often → Empty; else Listed
 Watching   events → Watching; end → Listed    version expired → Empty; else Listed at the last version seen
-           end without any event → Empty
+           silent from beginning to end → Empty
 =========  =================================  =============================================================
 
 A step returns the next state and what came out of it. Nothing here waits between attempts and nothing is stored: the
@@ -21,7 +21,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -33,7 +33,15 @@ from kube_pyscheduler.objects.kinds import Kind
 from kube_pyscheduler.objects.meta import Object, is_older
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import APIError, Gone, NetworkError, NotFound, ServerError, TooManyRequests
+from kube_pyscheduler.transport.errors import (
+    APIError,
+    Gone,
+    NetworkError,
+    NotFound,
+    ServerError,
+    Silent,
+    TooManyRequests,
+)
 from kube_pyscheduler.transport.watch import WatchEvent, WatchStream
 
 T = TypeVar("T", bound=Object)
@@ -48,8 +56,9 @@ WATCH_TIMEOUT: Final = (300, 600)
 """Seconds after which the server is asked to end a watch: random in this range, so that restarts spread.
 Source: client-go/tools/cache/reflector.go."""
 
-IDLE_MARGIN: Final = 15.0
-"""Seconds of silence beyond the watch's timeout after which its connection counts as dead."""
+SILENCE: Final = 150.0
+"""Seconds without a word after which a watch counts as dead, although its connection may look alive: servers send a
+bookmark every minute. Source: defaultBookmarkFrequency in apiserver/pkg/storage/cacher/cacher.go."""
 
 SHORT_WATCH: Final = 1.0
 """A watch that ends within so many seconds without an event counts as failed. Source: reflector.go."""
@@ -134,6 +143,11 @@ class Failed:
 
 
 Outcome: TypeAlias = Replaced[T] | Changed[T] | Failed | None
+
+
+_NEVER_HEARD: Final[tuple[Empty, Changed[Any]]] = Empty(), Changed([])
+"""Not even a bookmark came. That is how a server answers a version which it has yet to reach, as after its data were
+restored from a backup; a list finds out."""
 
 
 class ListMeta(msgspec.Struct, frozen=True):
@@ -235,7 +249,7 @@ class Reflector(Generic[T]):
             self._kind, version=state.version, timeout=timeout, field_selector=self._field_selector
         )
         try:
-            stream = await self._client.open_watch(request, idle=timeout + IDLE_MARGIN)
+            stream = await self._client.open_watch(request, idle=SILENCE)
         except (APIError, NetworkError) as error:
             return _after(error, state.version, state.refusals), Failed(error)
         return Watching(state.version, stream, self._clock.monotonic(), state.refusals), None
@@ -245,15 +259,15 @@ class Reflector(Generic[T]):
             events = await state.stream.read()
         except (APIError, NetworkError) as error:
             state.stream.close()
+            if isinstance(error, Silent) and not state.alive:
+                return _NEVER_HEARD
             return _after(error, state.version, state.refusals), Failed(error)
         if not events:
             state.stream.close()
             if state.alive:
                 return Listed(state.version), Changed([])
             if self._clock.monotonic() - state.opened_at >= SHORT_WATCH:
-                # Not even a bookmark. That is how a server answers a version which it has yet to reach, as after its
-                # data were restored from a backup; a list finds out.
-                return Empty(), Changed([])
+                return _NEVER_HEARD
             ended = APIError(200, "", "the watch ended at once")
             return _after(ended, state.version, state.refusals), Failed(ended)
         version = state.version

@@ -24,6 +24,10 @@ class NetworkError(Exception):
         self.sent = sent
 
 
+class Silent(NetworkError):
+    """A stream brought nothing for too long."""
+
+
 class APIError(Exception):
     """The server said no.
 

@@ -17,7 +17,7 @@ from yarl import URL
 
 from kube_pyscheduler.kit.verbosity import Log
 from kube_pyscheduler.transport.credentials import Access, Credentials
-from kube_pyscheduler.transport.errors import NetworkError
+from kube_pyscheduler.transport.errors import NetworkError, Silent
 from kube_pyscheduler.transport.requests import JSON, Request
 
 log = Log(__name__)
@@ -165,9 +165,11 @@ class Stream:
         self.status = response.status
 
     async def read(self) -> bytes:
-        """Some bytes, b"" at the end. Raises NetworkError."""
+        """Some bytes, b"" at the end. Raises NetworkError, Silent when nothing came for too long."""
         try:
             return await self._response.content.readany()
+        except aiohttp.ServerTimeoutError as error:
+            raise Silent(f"{self._response.url.path}: nothing came for too long", sent=True) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NetworkError(f"{self._response.url.path}: {_describe(error)}", sent=True) from error
 

@@ -199,3 +199,19 @@ def test_bc_82_a_pod_whose_addition_was_never_told() -> None:
         assert counter(daemon, "scheduler_cache_differences_total", what="watch_behind") == 1
 
     play(story)
+
+
+def test_a_watch_that_looks_alive_and_says_nothing_is_given_up_after_some_bookmarks_should_have_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.faults.proxy.KEEPALIVE", 1e6)
+
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        await stage.start()
+        endings = iter([Tampered([], end=Cut.SILENT)])
+        stage.wire.tamper(watches("pods"), lambda lines: next(endings, Tampered(lines)))
+        stage.add_pod("p")
+        assert await stage.until(lambda: stage.node_of("p"), within=160.0) > 140.0
+
+    play(story)

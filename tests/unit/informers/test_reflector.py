@@ -272,6 +272,19 @@ async def test_a_watch_that_was_silent_to_its_end_is_not_trusted(
     assert await reflector.step(state) == (Empty(), Changed([]))
 
 
+async def test_a_watch_that_falls_silent_is_resumed_if_it_ever_said_something(
+    server: ScriptedServer, reflector: Reflector[Pod], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kube_pyscheduler.informers.reflector.SILENCE", 0.05)
+    server.script("WATCH", PODS, LiveWatch(bookmark(12)), LiveWatch())
+    state, _ = await reflector.step(await watching(reflector))
+    state, outcome = await reflector.step(state)
+    assert state == Listed("12")
+    assert isinstance(outcome, Failed)
+    state, _ = await reflector.step(state)
+    assert await reflector.step(state) == (Empty(), Changed([]))
+
+
 async def test_a_broken_watch_is_resumed_at_the_last_version(server: ScriptedServer, reflector: Reflector[Pod]) -> None:
     live = LiveWatch(bookmark(12))
     server.script("WATCH", PODS, live)

@@ -6,7 +6,7 @@ import pytest
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.client import Client
-from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, ServerError, TooManyRequests
+from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, ServerError, Silent, TooManyRequests
 from kube_pyscheduler.transport.limiter import TokenBucket
 from kube_pyscheduler.transport.session import Session
 from tests.unit.scripted_server import LiveWatch, ScriptedServer, Sleeps, drop, reply, session_to, status
@@ -150,7 +150,7 @@ async def test_a_refused_watch_is_an_error(server: ScriptedServer, session: Sess
 async def test_a_silent_watch_breaks(server: ScriptedServer, session: Session) -> None:
     server.script("WATCH", PODS, LiveWatch())
     stream = await Client(session).open_watch(requests.watch(POD, version="7", timeout=300), idle=0.05)
-    with pytest.raises(NetworkError):
+    with pytest.raises(Silent):
         await stream.read()
     stream.close()
 
