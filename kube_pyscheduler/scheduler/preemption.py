@@ -145,6 +145,9 @@ class Preemption:
             message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
             try:
                 async with self._slots:
+                    if not self._needs_room(preemptor):
+                        self._spare(victim)
+                        return False
                     await self._evictor.evict(victim, message)
             except Exception as error:
                 self._spare(victim)
@@ -161,6 +164,10 @@ class Preemption:
         self._evicted.discard(victim.uid)
         for preemptor in self._hoping.pop(victim.uid, ()):
             self._queue.retry_later(preemptor, self._clock.monotonic())
+
+    def _needs_room(self, preemptor: Pod) -> bool:
+        latest = self._pods.get(preemptor.key)
+        return latest is not None and latest.uid == preemptor.uid and not latest.is_terminating
 
     def _is_gone(self, victim: Pod) -> bool:
         latest = self._pods.get(victim.key)

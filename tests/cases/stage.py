@@ -164,6 +164,19 @@ class Stage:
     def delete_pod(self, name: str) -> None:
         self.registry.delete(PODS, "default", name, NOW)
 
+    def open_gates(self, name: str) -> None:
+        pod = self.pod(name)
+        self.registry.update(PODS, {**pod, "spec": {**pod["spec"], "schedulingGates": []}})
+
+    def hold(self, name: str) -> None:
+        """Let the pod not go when it is deleted."""
+        pod = self.pod(name)
+        self.registry.update(PODS, {**pod, "metadata": {**pod["metadata"], "finalizers": ["example.com/hold"]}})
+
+    def let_go(self, name: str) -> None:
+        pod = self.pod(name)
+        self.registry.update(PODS, {**pod, "metadata": {**pod["metadata"], "finalizers": []}})
+
     def pod(self, name: str) -> dict[str, Any]:
         found = self.world.server.store.get(PODS, "default", name)
         assert found is not None
@@ -171,6 +184,10 @@ class Stage:
 
     def node_of(self, name: str) -> str:
         return str(self.pod(name)["spec"].get("nodeName", ""))
+
+    def promised(self, name: str) -> str:
+        """The node that was promised to the pod, as the server knows it."""
+        return str(self.pod(name)["status"].get("nominatedNodeName") or "")
 
     def told(self, name: str) -> list[str]:
         """The reasons of the Events about an object, oldest first."""

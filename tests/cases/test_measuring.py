@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from kube_pyscheduler.daemon.metrics import Metrics
-from kube_pyscheduler.devserver.resources import PODS
 from kube_pyscheduler.framework.interfaces import PreEnqueue
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.pod import Pod
@@ -50,7 +49,7 @@ def test_the_pending_gauge_says_the_truth_when_gates_open_and_gated_pods_go() ->
             stage.add_pod(name, cpu=cpu, schedulingGates=[{"name": "example.com/hold"}])
         await stage.until(lambda: pending() == (0, 3))
         for name in ("fits", "huge"):
-            stage.registry.update(PODS, {**stage.pod(name), "spec": {**stage.pod(name)["spec"], "schedulingGates": []}})
+            stage.open_gates(name)
         stage.delete_pod("goes")
         await stage.until(lambda: stage.node_of("fits") and pending() == (1, 0))
         assert counter(daemon, "scheduler_unschedulable_pods", plugin="SchedulingGates") == 0

@@ -240,3 +240,47 @@ def test_bc_17_one_deletion_per_victim_although_they_take_long() -> None:
         assert counter(daemon, "scheduler_schedule_attempts_total", result="unschedulable") <= 2
 
     play(story)
+
+
+def test_nobody_else_is_evicted_for_a_preemptor_that_is_gone() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        for name in ("v1", "v2"):
+            stage.add_pod(name, cpu="2", node=node)
+        daemon = await stage.start()
+        stage.wire.suffer_always(is_pod_deletion, Fault(delay=3.0))
+        stage.add_pod("high", cpu="4", priority=100)
+        await stage.until(lambda: stage.wire.of(is_pod_deletion))
+        stage.delete_pod("high")
+        await asyncio.sleep(30.0)
+        (heard,) = stage.wire.of(is_pod_deletion)
+        assert heard.asked.path.endswith("/v1")
+        assert {pod["metadata"]["name"] for pod in stage.world.pods()} == {"v2"}
+        # And the spared one may be chosen again.
+        stage.add_pod("higher", cpu="4", priority=200)
+        await stage.until(lambda: stage.node_of("higher") == node)
+        assert daemon.scheduler is not None
+        assert daemon.scheduler.queue.nominator.nodes() == []
+
+    play(story)
+
+
+def test_a_preemption_on_the_promised_node_takes_the_promise_of_the_lesser_pod_back() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        for name in ("v1", "v2"):
+            stage.add_pod(name, cpu="2", node=node)
+            stage.hold(name)
+        await stage.start()
+        stage.add_pod("middle", cpu="2", priority=50)
+        await stage.until(lambda: stage.promised("middle") == node)
+        stage.add_pod("high", cpu="4", priority=100)
+        await stage.until(lambda: stage.promised("high") == node and not stage.promised("middle"))
+        for name in ("v1", "v2"):
+            stage.let_go(name)
+        await stage.until(lambda: stage.node_of("high") == node)
+        another = stage.add_node(1)
+        await stage.until(lambda: stage.node_of("middle") == another)
+        assert len(stage.wire.of(is_pod_deletion)) == 2
+
+    play(story)

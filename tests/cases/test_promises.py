@@ -3,32 +3,17 @@ nobody's way."""
 
 from __future__ import annotations
 
-from kube_pyscheduler.devserver.resources import NODES, PODS
+from kube_pyscheduler.devserver.resources import NODES
 from tests.cases.stage import Stage, is_pod_deletion, play
-
-
-def promised(stage: Stage, name: str) -> str:
-    """As the server knows it."""
-    return str(stage.pod(name)["status"].get("nominatedNodeName") or "")
-
-
-def hold(stage: Stage, name: str, *, finalizers: tuple[str, ...] = ("example.com/hold",)) -> None:
-    """Let the pod not go when it is deleted."""
-    pod = stage.pod(name)
-    stage.registry.update(PODS, {**pod, "metadata": {**pod["metadata"], "finalizers": list(finalizers)}})
-
-
-def let_go(stage: Stage, name: str) -> None:
-    hold(stage, name, finalizers=())
 
 
 async def preempting(stage: Stage) -> None:
     """``high`` was promised the node of ``low``, which is on its way out."""
     stage.add_pod("low", cpu="4")
     await stage.until(lambda: stage.node_of("low"))
-    hold(stage, "low")
+    stage.hold("low")
     stage.add_pod("high", cpu="4", priority=100)
-    await stage.until(lambda: promised(stage, "high"))
+    await stage.until(lambda: stage.promised("high"))
 
 
 def test_a_promise_is_given_up_when_its_node_is_deleted() -> None:
@@ -40,7 +25,7 @@ def test_a_promise_is_given_up_when_its_node_is_deleted() -> None:
         stage.add_pod("other", cpu="4", priority=100)
         await stage.until(lambda: stage.node_of("other") == second)
         stage.registry.delete(NODES, "", first)
-        await stage.until(lambda: not promised(stage, "high"), within=5.0)
+        await stage.until(lambda: not stage.promised("high"), within=5.0)
         third = stage.add_node(2)
         await stage.until(lambda: stage.node_of("high") == third, within=5.0)
 
@@ -70,7 +55,7 @@ def test_a_promise_survives_a_restart() -> None:
         await daemon.start()
         await stage.until(lambda: stage.world.leader is daemon and daemon.scheduler is not None)
         stage.add_pod("thief", cpu="4")
-        let_go(stage, "low")
+        stage.let_go("low")
         await stage.until(lambda: stage.node_of("high") == node)
         assert not stage.node_of("thief")
         assert len(stage.wire.of(is_pod_deletion)) == 1
@@ -86,15 +71,15 @@ def test_who_cannot_use_his_promise_any_more_keeps_nobody_away() -> None:
         await stage.start()
         stage.add_pod("first", cpu="10", priority=10)
         await stage.until(lambda: stage.node_of("first"))
-        hold(stage, "first")
+        stage.hold("first")
         stage.add_pod("second", cpu="25", priority=100)
-        await stage.until(lambda: promised(stage, "second") == node)
-        let_go(stage, "first")
+        await stage.until(lambda: stage.promised("second") == node)
+        stage.let_go("first")
         stage.add_pod("third", cpu="20", priority=1000)
         stage.add_pod("fourth", cpu="10", priority=10)
         await stage.until(lambda: stage.node_of("third") and stage.node_of("fourth"), within=10.0)
         assert not stage.node_of("second")
-        await stage.until(lambda: not promised(stage, "second"), within=10.0)
+        await stage.until(lambda: not stage.promised("second"), within=10.0)
 
     play(story)
 
@@ -107,7 +92,7 @@ def test_a_preemptor_that_is_deleted_leaves_its_promise_behind_for_others() -> N
         stage.add_pod("middle", cpu="4", priority=50)
         await stage.until(lambda: "FailedScheduling" in stage.told("middle"))
         stage.delete_pod("high")
-        let_go(stage, "low")
+        stage.let_go("low")
         await stage.until(lambda: stage.node_of("middle") == node, within=10.0)
         assert daemon.scheduler is not None
         assert daemon.scheduler.queue.nominator.nodes() == []

@@ -63,7 +63,7 @@ def test_bc_35_the_end_of_a_pod_that_did_not_want_the_waiting_one_wakes_it() -> 
         daemon = await stage.start()
         stage.add_pod("p", schedulingGates=[{"name": "example.com/labels"}])
         relabel(stage, "p", app="web")
-        stage.registry.update(PODS, {**stage.pod("p"), "spec": {**stage.pod("p")["spec"], "schedulingGates": []}})
+        stage.open_gates("p")
         await refused(stage, "p")
         stage.delete_pod("stranger")
         await asyncio.sleep(10.0)
@@ -109,7 +109,7 @@ def test_bc_47_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
         assert condition["reason"] == "SchedulingGated"
         assert stage.told("p") == []
         assert not stage.wire.of(lambda asked: is_binding(asked) or is_status_patch(asked))
-        stage.registry.update(PODS, {**stage.pod("p"), "spec": {**stage.pod("p")["spec"], "schedulingGates": []}})
+        stage.open_gates("p")
         assert await stage.until(lambda: stage.node_of("p")) < 1.0
 
     play(story)
