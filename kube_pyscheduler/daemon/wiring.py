@@ -15,6 +15,7 @@ from kube_pyscheduler.framework.handle import StaleObject
 from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.verbosity import Log
+from kube_pyscheduler.objects.decode import NOT_JSON
 from kube_pyscheduler.objects.kinds import KINDS, POD, Kind
 from kube_pyscheduler.objects.meta import Object, ObjectMeta
 from kube_pyscheduler.objects.pod import Pod
@@ -69,15 +70,33 @@ class ApiStatus:
 
     async def send(self, pod: Pod, body: dict[str, Any]) -> None:
         """Returns also when the pod is gone, or the server will never take the patch; raises what may work later."""
-        request = requests.patch_pod_status(pod.namespace, pod.name, pod.uid, body["status"])
         try:
-            await self._client.send(request)
+            if _is_bound(await self._patch(pod, body["status"])):
+                # The binding did not wait for this patch, and overtook it.
+                await self._patch(pod, _BOUND)
         except (NotFound, Conflict):
             return
         except (ServerError, TooManyRequests):
             raise
         except APIError as error:
             log.error("The pod's status cannot be written", error, pod=pod.key)
+
+    async def _patch(self, pod: Pod, status: dict[str, Any]) -> bytes:
+        return await self._client.send(requests.patch_pod_status(pod.namespace, pod.name, pod.uid, status))
+
+
+_BOUND: dict[str, Any] = {
+    "conditions": [{"type": "PodScheduled", "status": "True", "reason": None, "message": None}],
+    "nominatedNodeName": None,
+}
+"""What the API server says of a pod when it binds it."""
+
+
+def _is_bound(pod: bytes) -> bool:
+    try:
+        return bool(msgspec.json.decode(pod, type=_Placed).spec.node)
+    except NOT_JSON:
+        return False
 
 
 class ApiEvictor:
@@ -290,6 +309,14 @@ class ApiReviews:
         )
         review = msgspec.json.decode(await self._accesses.send(request), type=_AccessReview)
         return Access(review.status.allowed, review.status.reason or "")
+
+
+class _PlacedSpec(msgspec.Struct):
+    node: str | None = msgspec.field(name="nodeName", default=None)
+
+
+class _Placed(msgspec.Struct):
+    spec: _PlacedSpec
 
 
 class _User(msgspec.Struct):

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.cases.stage import Stage, counter, is_binding, play, watches
+from tests.cases.stage import Stage, counter, is_binding, is_status_patch, play, watches
 from tests.faults.proxy import Answer, Asked, Cut, Fault, Tampered
 from tests.faults.world import Daemon
 
@@ -136,7 +136,7 @@ def test_a_binding_that_is_always_refused_is_tried_ever_more_rarely_and_keeps_no
         def is_refused(asked: Asked) -> bool:
             return asked.path.endswith("/pods/unwanted/binding")
 
-        stage.wire.suffer_always(is_refused, Fault(passes=False, answer=Answer(403, "Forbidden")))
+        stage.wire.suffer_always(is_refused, Fault(passes=False, answer=Answer(422, "Invalid")))
         stage.add_pod("unwanted", cpu="4", priority=100)
         await stage.until(lambda: stage.wire.of(is_refused))
         stage.add_pod("other", cpu="4")
@@ -147,5 +147,22 @@ def test_a_binding_that_is_always_refused_is_tried_ever_more_rarely_and_keeps_no
         pauses = [after - first for first, after in itertools.pairwise(tries)]
         assert pauses == sorted(pauses)
         assert 10.0 <= pauses[-1] <= 12.0
+
+    play(story)
+
+
+def test_a_status_patch_that_a_binding_overtakes_does_not_have_the_last_word() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node(cpu="1")
+        await stage.start()
+        stage.wire.suffer(is_status_patch, Fault(delay=8.0))
+        stage.add_pod("p", cpu="2")
+        await stage.until(lambda: stage.wire.of(is_status_patch))
+        stage.add_node(1)
+        assert await stage.until(lambda: stage.node_of("p")) < 5.0
+        await asyncio.sleep(20.0)
+        (condition,) = [c for c in stage.pod("p")["status"]["conditions"] if c["type"] == "PodScheduled"]
+        assert (condition["status"], condition.get("reason"), condition.get("message")) == ("True", None, None)
+        assert not stage.promised("p")
 
     play(story)
