@@ -11,7 +11,7 @@ from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.framework.interfaces import PreEnqueue
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.pod import Pod
-from tests.cases.stage import Stage, counter, is_event, play
+from tests.cases.stage import Stage, counter, is_event, is_pod_deletion, play
 from tests.faults.proxy import Fault
 from tests.unit.scheduler.world import World, fitting_profile
 from tests.unit.scheduling_queue.builders import make_pod
@@ -54,6 +54,41 @@ def test_the_pending_gauge_says_the_truth_when_gates_open_and_gated_pods_go() ->
         await stage.until(lambda: stage.node_of("fits") and pending() == (1, 0))
         assert counter(daemon, "scheduler_unschedulable_pods", plugin="SchedulingGates") == 0
         assert counter(daemon, "scheduler_unschedulable_pods", plugin="NodeResourcesFit") == 1
+
+    play(story)
+
+
+def test_the_time_behind_gates_is_not_the_schedulers() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        daemon = await stage.start()
+        stage.add_pod("p", schedulingGates=[{"name": "example.com/hold"}])
+        await asyncio.sleep(100.0)
+        stage.open_gates("p")
+        await stage.until(lambda: counter(daemon, "scheduler_schedule_attempts_total", result="scheduled") == 1)
+        assert counter(daemon, "scheduler_pod_scheduling_sli_duration_seconds_sum") < 1.0
+        assert counter(daemon, "scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == 1
+
+    play(story)
+
+
+def test_a_plugin_that_refuses_and_then_gates_a_pod_is_counted_once() -> None:
+    """The preemptor is refused, then kept out while its victims are deleted, by the same plugin."""
+
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        for name in ("v1", "v2"):
+            stage.add_pod(name, cpu="2", node=node)
+        daemon = await stage.start()
+        stage.wire.suffer_always(is_pod_deletion, Fault(delay=3.0))
+        stage.add_pod("high", cpu="4", priority=100)
+        await stage.until(lambda: "v1" not in {pod["metadata"]["name"] for pod in stage.world.pods()})
+        await asyncio.sleep(1.0)
+        assert counter(daemon, "scheduler_unschedulable_pods", plugin="DefaultPreemption") == 1
+        await stage.until(lambda: stage.node_of("high"))
+        assert daemon.scheduler is not None
+        assert not daemon.scheduler.queue.rejections
+        assert counter(daemon, PENDING, queue="gated") == counter(daemon, PENDING, queue="unschedulable") == 0
 
     play(story)
 
