@@ -118,7 +118,7 @@ class Elector:
         this when the work is done, not before."""
         try:
             while True:
-                await self._sleep(self._timing.retry_period)
+                await self._sleep(self._until_renewal())
                 await self._renew()
         except LeaseLost as error:
             log.error("Failed to renew lease", lock=f"{self._namespace}/{self._name}", problem=str(error))
@@ -142,6 +142,11 @@ class Elector:
 
     def _held(self) -> str:
         return f"the lease is held by {self.leader}"
+
+    def _until_renewal(self) -> float:
+        """Counted from when the last claim was sent, so that slow answers do not eat up the time for the next one."""
+        assert self._renewed_at is not None
+        return max(self._renewed_at + self._timing.retry_period - self._clock.monotonic(), 0.0)
 
     # -- one attempt -------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kube_pyscheduler.devserver.resources import LEASES
 from tests.cases.stage import Stage, Wire, is_binding, is_pod_deletion, is_renewal, play
 from tests.faults.proxy import Answer, Fault
@@ -88,5 +90,51 @@ def test_bc_61_the_lease_is_given_back_after_the_last_binding() -> None:
         assert await stage.until(lambda: stage.world.leader is follower) <= 2.0
         assert await left == 0
         await stage.until(lambda: stage.node_of("late"))
+
+    play(story)
+
+
+@pytest.mark.parametrize("late", [1.0, 2.5, 4.0])
+def test_slow_answers_do_not_cost_the_lease(late: float) -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        leader = await stage.start()
+        stage.wire.suffer_always(lambda asked: "/leases" in asked.path, Fault(late=late))
+        for number in range(20):
+            stage.add_pod(f"p-{number}")
+            await asyncio.sleep(3.0)
+        assert stage.world.leader is leader
+        assert all(pod["spec"].get("nodeName") for pod in stage.world.pods())
+
+    play(story)
+
+
+def test_whoever_touches_the_lease_without_taking_it_changes_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        leader = await stage.start()
+        for number in range(60):
+            lease = stage.world.server.store.get(LEASES, "kube-system", SCHEDULER)
+            assert lease is not None
+            annotated = {**lease["metadata"], "annotations": {"number": str(number)}}
+            stage.registry.update(LEASES, {**lease, "metadata": annotated})
+            await asyncio.sleep(0.5)
+        assert stage.world.leader is leader
+
+    play(story)
+
+
+def test_a_lease_that_is_deleted_is_made_anew_and_one_that_is_stolen_is_lost() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        leader = await stage.start()
+        stage.registry.delete(LEASES, "kube-system", SCHEDULER)
+        await stage.until(lambda: stage.world.leader is leader, within=5.0)
+        stage.registry.delete(LEASES, "kube-system", SCHEDULER)
+        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 15}
+        stage.registry.create(LEASES, {"metadata": {"name": SCHEDULER, "namespace": "kube-system"}, "spec": spec})
+        await stage.until(lambda: leader.has_ended, within=5.0)
+        assert leader.outcome() == 1
+        assert stage.world.lease_holder == "thief"
 
     play(story)
