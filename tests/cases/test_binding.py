@@ -8,9 +8,12 @@ import json
 
 import pytest
 
+from kube_pyscheduler.devserver.resources import NODES
 from tests.cases.stage import Stage, counter, is_binding, is_status_patch, play, watches
+from tests.cases.storage import add_claim, add_class, claim, using
 from tests.faults.proxy import Answer, Asked, Cut, Fault, Tampered
 from tests.faults.world import Daemon
+from tests.storage import SELECTED_NODE
 
 RESULT = "scheduler_schedule_attempts_total"
 
@@ -57,6 +60,24 @@ def test_bc_43_a_bind_that_timed_out_but_happened() -> None:
         assert used(daemon, node) == 3000
         assert counter(daemon, RESULT, result="scheduled") == 1
         assert counter(daemon, RESULT, result="error") == counter(daemon, RESULT, result="unschedulable") == 0
+
+    play(story)
+
+
+def test_bc_41_the_claim_is_told_the_node_and_is_bound_before_the_pod_is() -> None:
+    async def story(stage: Stage) -> None:
+        node = stage.add_node()
+        await stage.start()
+        add_class(stage)
+        add_claim(stage, "c")
+        stage.add_pod("p", **using("c"))
+        await stage.until(lambda: SELECTED_NODE in claim(stage, "c")["metadata"].get("annotations", {}))
+        assert claim(stage, "c")["metadata"]["annotations"][SELECTED_NODE] == node
+        assert claim(stage, "c")["status"]["phase"] == "Pending"
+        assert not stage.wire.of(is_binding)
+        await stage.until(lambda: stage.wire.of(is_binding))
+        assert claim(stage, "c")["status"]["phase"] == "Bound"
+        await stage.until(lambda: stage.node_of("p") == node)
 
     play(story)
 
@@ -164,5 +185,56 @@ def test_a_status_patch_that_a_binding_overtakes_does_not_have_the_last_word() -
         (condition,) = [c for c in stage.pod("p")["status"]["conditions"] if c["type"] == "PodScheduled"]
         assert (condition["status"], condition.get("reason"), condition.get("message")) == ("True", None, None)
         assert not stage.promised("p")
+
+    play(story)
+
+
+def is_claim_patch(asked: Asked) -> bool:
+    return asked.method == "PATCH" and "/persistentvolumeclaims/" in asked.path
+
+
+def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_next() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node(cpu="1")
+        daemon = await stage.start()
+        add_class(stage)
+        add_claim(stage, "c")
+        stage.add_pod("first", cpu="1", **using("c"))
+        await stage.until(lambda: stage.wire.of(is_claim_patch))
+        stage.delete_pod("first")
+        stage.add_pod("second", cpu="1", **using("c"))
+        await stage.until(lambda: stage.node_of("second"), within=10.0)
+        assert list(daemon.ledger.open_entries()) == []
+
+    play(story)
+
+
+def test_a_pod_whose_node_is_deleted_while_its_volume_is_made_goes_elsewhere() -> None:
+    async def story(stage: Stage) -> None:
+        first = stage.add_node(0)
+        await stage.start()
+        add_class(stage)
+        add_claim(stage, "c")
+        stage.add_pod("p", **using("c"))
+        await stage.until(lambda: stage.wire.of(is_claim_patch))
+        stage.registry.delete(NODES, "", first)
+        second = stage.add_node(1)
+        await stage.until(lambda: stage.node_of("p") == second, within=10.0)
+        assert len(stage.wire.of(is_binding)) == 1
+
+    play(story)
+
+
+def test_a_claim_that_cannot_be_written_is_tried_again() -> None:
+    async def story(stage: Stage) -> None:
+        stage.add_node()
+        await stage.start()
+        add_class(stage)
+        add_claim(stage, "c")
+        refused, lost = Fault(passes=False, answer=Answer(409, "Conflict")), Fault(answer=Cut.RESET)
+        stage.wire.suffer(is_claim_patch, refused, lost)
+        stage.add_pod("p", **using("c"))
+        await stage.until(lambda: stage.node_of("p"), within=10.0)
+        assert len(stage.wire.of(is_claim_patch)) >= 2
 
     play(story)

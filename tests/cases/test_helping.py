@@ -12,18 +12,16 @@ from kube_pyscheduler.devserver.resources import (
     CSI_NODES,
     NAMESPACES,
     NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
     PODS,
     STORAGE_CLASSES,
     Resource,
     builtin,
 )
 from tests.cases.stage import Stage, counter, play
+from tests.cases.storage import DRIVER, add_claim, add_class, add_csi_node, add_volume, using
 
 HOST = "kubernetes.io/hostname"
 TAINT = {"key": "example.com/a", "effect": "NoSchedule"}
-DRIVER = "csi.example.com"
 
 Help = Callable[[], Any]
 
@@ -55,38 +53,6 @@ def selecting(**labels: str) -> dict[str, Any]:
 def add_labelled(stage: Stage, name: str, node: str, **labels: str) -> None:
     stage.add_pod(name, node=node)
     label(stage, PODS, name, namespace="default", **labels)
-
-
-def add_class(stage: Stage, mode: str = "WaitForFirstConsumer") -> None:
-    stage.registry.create(
-        STORAGE_CLASSES, {"metadata": {"name": "disks"}, "provisioner": DRIVER, "volumeBindingMode": mode}
-    )
-
-
-def add_claim(stage: Stage, name: str, *, mode: str = "ReadWriteOnce", volume: str = "") -> None:
-    spec: dict[str, Any] = {"storageClassName": "disks", "accessModes": [mode]}
-    spec["resources"] = {"requests": {"storage": "1Gi"}}
-    if volume:
-        spec["volumeName"] = volume
-    stage.registry.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-
-def add_volume(stage: Stage, name: str, *, mode: str = "ReadWriteOnce", node: str = "") -> None:
-    spec: dict[str, Any] = {"storageClassName": "disks", "accessModes": [mode], "capacity": {"storage": "1Gi"}}
-    spec["csi"] = {"driver": DRIVER, "volumeHandle": name}
-    if node:
-        terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [node]}]}]
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-    stage.registry.create(PERSISTENT_VOLUMES, {"metadata": {"name": name}, "spec": spec})
-
-
-def using(*claims: str) -> dict[str, Any]:
-    return {"volumes": [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]}
-
-
-def add_csi_node(stage: Stage, node: str, count: int) -> None:
-    drivers = [{"name": DRIVER, "nodeID": node, "topologyKeys": [], "allocatable": {"count": count}}]
-    stage.registry.create(CSI_NODES, {"metadata": {"name": node}, "spec": {"drivers": drivers}})
 
 
 # Each makes what keeps the pod "p" from being scheduled, and "p", and returns what helps.
