@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import pytest
 
+from kube_pyscheduler.config.load import load_profile
+from kube_pyscheduler.framework.profile import build_profile
+from kube_pyscheduler.plugins import IN_TREE
 from tests.builders import make_node, make_pod
 from tests.clusters import Cluster
+from tests.unit.scheduler.world import World
+from tests.unit.scheduling_queue.builders import SCHEDULER
 
 
 def port(address: str, number: int, protocol: str = "TCP") -> list[dict[str, object]]:
@@ -43,14 +51,31 @@ def test_bc_05_sidecars_add_up_and_plain_init_containers_take_the_maximum() -> N
     assert Cluster([small, large]).fit(pod) == {"large"}
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_bc_07_terminating_pods_still_take_their_place(phase: str) -> None:
-    node = make_node("n1", allocatable={"pods": "2"})
-    running = make_pod("a", node="n1")
-    terminating = make_pod("b", node="n1", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    refusals = Cluster([node], [running, terminating]).refusals(make_pod("c"))
-    assert refusals["n1"].reasons == ("Too many pods",)
-    assert make_pod("b", node="n1", status={"phase": phase}).is_terminal
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({"status": {"phase": "Succeeded"}}, True),
+        ({"status": {"phase": "Failed"}}, True),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "2"}}, False),
+    ],
+    ids=["succeeded", "failed", "terminating"],
+)
+async def test_bc_07_finished_pods_free_their_node_and_terminating_ones_do_not(
+    change: dict[str, Any], fits: bool
+) -> None:
+    world = World(build_profile(load_profile({}), IN_TREE))
+    world.node(allocatable={"pods": "2"})
+    world.apply(make_pod("a", node="n1", scheduler=SCHEDULER))
+    world.apply(make_pod("b", node="n1", scheduler=SCHEDULER))
+    waiting = world.apply(make_pod("c", scheduler=SCHEDULER))
+    await world.settle()
+    ((_pod, note),) = world.events.of("FailedScheduling")
+    assert note.startswith("0/1 nodes are available: 1 Too many pods.")
+    world.apply(make_pod("b", node="n1", scheduler=SCHEDULER, **change))
+    await world.after(10.0)
+    assert world.bound == ({"c": "n1"} if fits else {})
+    assert (world.scheduler.queue.get(waiting.uid) is None) is fits
+    await world.scheduler.abort()
 
 
 def test_bc_08_no_pod_goes_to_a_node_that_is_gone_and_its_load_is_still_there_when_it_comes_back() -> None:
@@ -63,12 +88,18 @@ def test_bc_08_no_pod_goes_to_a_node_that_is_gone_and_its_load_is_still_there_wh
 
 
 def test_bc_10_the_old_size_of_a_node_never_shows() -> None:
+    rng = random.Random(1)
     cluster = Cluster([make_node("n1", allocatable={"cpu": "8"})])
     incoming = make_pod(requests={"cpu": "2"})
-    for _ in range(50):
-        assert cluster.fit(incoming) == {"n1"}
+    for _ in range(300):
+        for number in range(rng.randrange(3)):
+            cluster.cache.set_node(make_node("n1", allocatable={"cpu": "8"}, labels={"number": str(number)}))
+        if rng.random() < 0.8:
+            assert cluster.fit(incoming) == {"n1"}
         cluster.cache.remove_node(make_node("n1"))
         cluster.cache.set_node(make_node("n1", allocatable={"cpu": "1"}))
+        for number in range(rng.randrange(3)):
+            cluster.cache.set_node(make_node("n1", allocatable={"cpu": "1"}, labels={"number": str(number)}))
         assert cluster.fit(incoming) == set()
         cluster.cache.set_node(make_node("n1", allocatable={"cpu": "8"}))
 
