@@ -37,6 +37,17 @@ async def create_all(client: Client, path: str, objects: Iterable[dict[str, Any]
     await asyncio.gather(*(create(item) for item in objects))
 
 
+async def delete_all(client: Client, paths: Iterable[str]) -> None:
+    """DELETE every path, some at a time."""
+    gate = asyncio.Semaphore(CONCURRENCY)
+
+    async def delete(path: str) -> None:
+        async with gate:
+            await client.send(Request("DELETE", path))
+
+    await asyncio.gather(*(delete(path) for path in paths))
+
+
 def node(number: int, zones: int = 3) -> dict[str, Any]:
     """A Ready node: 4 CPUs, 32Gi, 110 pods."""
     name = f"node-{number:05d}"

@@ -29,6 +29,9 @@ from kube_pyscheduler.framework.status import Code, Status
 MAX_BYTES = 256 * 1024 * 1024
 """Arrays of signatures kept at most, in bytes; the least recently used go first."""
 
+MAX_SIGNATURES = 2048
+"""Signatures kept at most. On small clusters arrays are the lesser part of what one takes (bench/churn.py)."""
+
 
 @cache
 def is_node_scoped(plugin: Plugin) -> bool:
@@ -50,9 +53,10 @@ class Compiled:
 class Compiler:
     """Compiled pods of one profile by signature. The signature is the tuple of the node-scoped plugins' fragments."""
 
-    def __init__(self, profile: Profile, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, profile: Profile, max_bytes: int = MAX_BYTES, max_signatures: int = MAX_SIGNATURES) -> None:
         self._profile = profile
         self._max_bytes = max_bytes
+        self._max_signatures = max_signatures
         self._bytes = 0
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
         plugins: dict[str, NodeFilter | NodeScore] = {}
@@ -77,7 +81,7 @@ class Compiler:
         fresh = self._compile(ctx, pod)
         self._compiled[key] = fresh
         self._bytes += fresh.node_scoped.nbytes
-        while self._bytes > self._max_bytes and len(self._compiled) > 1:
+        while len(self._compiled) > self._max_signatures or (self._bytes > self._max_bytes and len(self._compiled) > 1):
             self._forget(next(iter(self._compiled)))
         return fresh, ctx.table.high
 
