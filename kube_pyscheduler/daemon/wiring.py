@@ -25,7 +25,15 @@ from kube_pyscheduler.scheduler.ports import BindOutcome, BindResult, Listing, O
 from kube_pyscheduler.transport import requests
 from kube_pyscheduler.transport.binding import Fate, bind_pod
 from kube_pyscheduler.transport.client import Sender
-from kube_pyscheduler.transport.errors import APIError, Conflict, NetworkError, NotFound, ServerError, TooManyRequests
+from kube_pyscheduler.transport.errors import (
+    APIError,
+    Conflict,
+    Forbidden,
+    NetworkError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+)
 
 log = Log(__name__)
 
@@ -47,7 +55,7 @@ class ApiBinder:
         self._client = client
         self._sleep = sleep
 
-    async def bind(self, pod: Pod, node: str) -> BindResult:
+    async def bind(self, pod: Pod, node: str, is_free: Callable[[], bool] = lambda: True) -> BindResult:
         try:
             fate = await bind_pod(
                 self._client,
@@ -55,6 +63,7 @@ class ApiBinder:
                 name=pod.name,
                 uid=pod.uid,
                 node=node,
+                is_free=is_free,
                 sleep=self._sleep,
             )
         except (APIError, NetworkError) as error:
@@ -76,7 +85,7 @@ class ApiStatus:
                 await self._patch(pod, _BOUND)
         except (NotFound, Conflict):
             return
-        except (ServerError, TooManyRequests):
+        except (ServerError, TooManyRequests, Forbidden):
             raise
         except APIError as error:
             log.error("The pod's status cannot be written", error, pod=pod.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 from kube_pyscheduler.informers.reading import Reader, SalvageRule
 from kube_pyscheduler.informers.reflector import (
@@ -37,6 +37,10 @@ BACKOFF_MAXIMUM: Final = 30.0
 
 ABSENT_RETRY: Final = 60.0
 """Seconds after which a kind that is not served, or that we may not see, is looked for again."""
+
+REFUSALS: Final = 4
+"""Refusals in a row after which we count as not allowed to see a kind: a server that has just started refuses
+everything for two or three seconds, until it knows everybody's rights. The fourth comes after five or more."""
 
 DELIVERY_BATCH: Final = 200
 """Changes of a list that are handed out before the event loop gets its turn."""
@@ -103,6 +107,9 @@ class Informer(Generic[T]):
         self._following: asyncio.Task[NoReturn] | None = None
         self._handing_out = asyncio.Lock()
         self._listed = asyncio.Event()
+        self._refusals = 0
+        self._missing = ""
+        """Why we go on without this kind, as we have said, "" while we do not."""
         reader = Reader(
             kind, self._writer.store, salvage=salvage, malformed=lambda: self._observer.malformed(kind.name)
         )
@@ -210,27 +217,34 @@ class Informer(Generic[T]):
             self.synced.set()
         else:
             self._backoff.reset()
-        self.problem = ""
+        self.problem = self._missing = ""
+        self._refusals = 0
 
     async def _wait_after(self, error: Exception, *, absent: bool) -> None:
         self._observer.failed(self.kind.name)
-        if absent and self._optional and isinstance(error, (NotFound, Forbidden)):
+        is_hidden = self._optional and isinstance(error, Forbidden)
+        self._refusals = self._refusals + 1 if is_hidden else 0
+        if absent and self._optional and (isinstance(error, NotFound) or self._refusals >= REFUSALS):
             await self._wait_for_kind(error)
             return
         delay = self._backoff.next()
         if isinstance(error, APIError) and error.retry_after:
             delay = max(delay, min(error.retry_after, BACKOFF_MAXIMUM))
         self.problem = str(error)
-        log.error("List or watch failed", kind=self.kind.name, problem=self.problem, retry_seconds=round(delay, 1))
+        facts: dict[str, Any] = {"kind": self.kind.name, "problem": self.problem, "retry_seconds": round(delay, 1)}
+        if is_hidden:
+            log.info(2, "List or watch refused", **facts)
+        else:
+            log.error("List or watch failed", **facts)
         await self._sleep(delay)
 
-    async def _wait_for_kind(self, error: NotFound | Forbidden) -> None:
+    async def _wait_for_kind(self, error: Exception) -> None:
         problem = str(error)
-        if problem != self.problem:
+        if problem != self._missing:
             log.error("Going on without a kind that is absent or hidden", kind=self.kind.name, problem=problem)
         if isinstance(error, NotFound):
             self._tell(self._writer.replace({}))
-        self.problem = problem
+        self.problem = self._missing = problem
         self.synced.set()
         self._listed.set()
         await self._sleep(ABSENT_RETRY)

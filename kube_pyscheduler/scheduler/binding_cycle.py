@@ -148,7 +148,15 @@ class BindingCycles:
 
     async def _bind(self, placement: Placement) -> Status | None:
         """None is success."""
-        handle = BindHandle(self._cache.listers, self._binder, self._objects, self._events, self._clock, placement)
+        handle = BindHandle(
+            self._cache.listers,
+            self._binder,
+            self._objects,
+            self._events,
+            self._clock,
+            placement,
+            is_free=lambda: self._cache.has_node(placement.node) and not is_overfull(self._cache, placement.node),
+        )
         if placement.step is not Step.BIND:
             status = await self._before_bind(placement, handle)
             if status is not None:

@@ -70,7 +70,7 @@ class CycleHandle:
 class BindHandle:
     """For the binding cycle of one pod, and, without a placement, for refreshes."""
 
-    __slots__ = ("_binder", "_clock", "_events", "_objects", "_placement", "listers")
+    __slots__ = ("_binder", "_clock", "_events", "_is_free", "_objects", "_placement", "listers")
 
     def __init__(
         self,
@@ -80,8 +80,10 @@ class BindHandle:
         events: EventSink,
         clock: Clock,
         placement: Placement | None = None,
+        is_free: Callable[[], bool] = lambda: True,
     ) -> None:
         self.listers = listers
+        self._is_free = is_free
         self._binder = binder
         self._objects = objects
         self._events = events
@@ -90,7 +92,7 @@ class BindHandle:
 
     async def bind(self, pod: Pod, node: str) -> Status | None:
         """Post the Binding, and find out what became of it. None is success."""
-        result = await self._binder.bind(pod, node)
+        result = await self._binder.bind(pod, node, self._is_free)
         if self._placement is not None:
             self._placement.result = result
         if result.outcome is BindOutcome.BOUND:

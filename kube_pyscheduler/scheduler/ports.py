@@ -36,9 +36,9 @@ class BindResult:
 
 
 class Binder(Protocol):
-    async def bind(self, pod: Pod, node: str) -> BindResult:
-        """Post the Binding with the pod's uid and find out what became of it. Never posts blindly twice; raises
-        nothing but cancellation."""
+    async def bind(self, pod: Pod, node: str, is_free: Callable[[], bool]) -> BindResult:
+        """Post the Binding with the pod's uid and find out what became of it. Never posts blindly twice, nor a second
+        time unless ``is_free``, the node, by then; raises nothing but cancellation."""
 
 
 class PodLister(Protocol):

@@ -1,4 +1,5 @@
-"""Binding a pod so that its outcome is known: a lost answer is looked up, never guessed and never sent twice."""
+"""Binding a pod so that its outcome is known: a lost answer is looked up, never guessed, and nothing is sent twice
+without a look."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from kube_pyscheduler.kit.backoff import Backoff
+from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.transport import requests
@@ -15,17 +17,23 @@ from kube_pyscheduler.transport.client import Sender
 from kube_pyscheduler.transport.errors import (
     APIError,
     Conflict,
+    Forbidden,
+    MayNotWrite,
     NetworkError,
     NotFound,
     ServerError,
     TooManyRequests,
 )
 
-LOOKS: Final = 5
-"""How often we may be refused a look at the pod before its fate is reported as unknown."""
+PATIENCE: Final = 30.0
+"""Seconds after which a Binding is not sent again: the decision is too old by then."""
 
-LOOK_PAUSES: Final = (0.2, 5.0)
-"""Seconds between two looks, at first and at most."""
+LOOKS: Final = 7
+"""How often we may be refused a look at the pod before its fate is reported as unknown: that is after eight seconds or
+more. A server that has just started refuses everything for two or three."""
+
+PAUSES: Final = (0.2, 5.0)
+"""Seconds between two looks, and between two tries, at first and at most."""
 
 
 class Fate(Enum):
@@ -48,37 +56,59 @@ async def bind_pod(
     name: str,
     uid: str,
     node: str,
+    is_free: Callable[[], bool] = lambda: True,
+    clock: Clock | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Fate:
     """Bind the pod of this uid to ``node`` and say what became of it.
 
-    While the server does not answer this goes on: only it knows. Raises APIError where the server refused for another
-    reason, or refuses us the look at the pod; and NetworkError or ServerError where no answer came and the pod is not
-    bound.
+    A pod that a look shows to be still waiting is tried again if the node ``is_free`` still: as long as the server is
+    away, and once where it refused, because a server that has just started refuses all until it knows everybody's
+    rights. While it does not answer the look goes on: only it knows. Raises APIError where it refused again or for
+    another reason, or refuses us the look at the pod; and NetworkError or ServerError where no answer came in time and
+    the pod is not bound.
     """
-    try:
-        await client.send(requests.bind_pod(namespace, name, uid, node))
-    except NotFound:
-        return Fate.GONE
-    except (NetworkError, ServerError, Conflict) as error:
-        if isinstance(error, NetworkError) and not error.sent:
+    clock = clock or RealClock()
+    end = clock.monotonic() + PATIENCE
+    backoff = Backoff(*PAUSES)
+    refused = False
+    while True:
+        try:
+            await client.send(requests.bind_pod(namespace, name, uid, node))
+            return Fate.BOUND
+        except NotFound:
+            return Fate.GONE
+        except MayNotWrite:
             raise
-        pod = await _look(client, namespace, name, sleep)
-        if pod is None or pod.uid != uid:
-            return Fate.GONE
-        if pod.spec.node_name:
-            return Fate.BOUND if pod.spec.node_name == node else Fate.ELSEWHERE
-        if pod.is_terminating:
-            return Fate.GONE
-        if pod.spec.scheduling_gates:
-            return Fate.GATED
-        raise
-    return Fate.BOUND
+        except (NetworkError, ServerError, Conflict, Forbidden) as error:
+            if not isinstance(error, NetworkError) or error.sent:
+                fate = _fate(await _look(client, namespace, name, sleep), uid, node)
+                if fate is not None:
+                    return fate
+            has_answered = isinstance(error, APIError)
+            if isinstance(error, Conflict) or (has_answered and refused):
+                raise
+            refused = has_answered
+            await sleep(backoff.next())
+            if clock.monotonic() >= end or not is_free():
+                raise
+
+
+def _fate(pod: Pod | None, uid: str, node: str) -> Fate | None:
+    """What became of the pod with this uid, meant for ``node``, if this is what is found under its name; None: it
+    still waits."""
+    if pod is None or pod.uid != uid:
+        return Fate.GONE
+    if pod.spec.node_name:
+        return Fate.BOUND if pod.spec.node_name == node else Fate.ELSEWHERE
+    if pod.is_terminating:
+        return Fate.GONE
+    return Fate.GATED if pod.spec.scheduling_gates else None
 
 
 async def _look(client: Sender, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
     """The pod as it is now, as far as it is readable; None where there is none."""
-    backoff = Backoff(*LOOK_PAUSES)
+    backoff = Backoff(*PAUSES)
     refusals = 0
     while True:
         try:

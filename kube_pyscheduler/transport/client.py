@@ -80,7 +80,7 @@ class Client:
         if self._limiter is not None:
             await self._limiter.wait()
         if self._may_write is not None and request.method != "GET" and not self._may_write():
-            raise errors.NetworkError(f"{request.method} {request.path}: we may not write any more", sent=False)
+            raise errors.MayNotWrite(f"{request.method} {request.path}: we may not write any more")
 
 
 def _may_repeat(request: Request, reply: Reply) -> bool:

@@ -28,6 +28,13 @@ class Silent(NetworkError):
     """A stream brought nothing for too long."""
 
 
+class MayNotWrite(NetworkError):
+    """The request was not sent because we do not lead any more."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=False)
+
+
 class APIError(Exception):
     """The server said no.
 

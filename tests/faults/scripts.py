@@ -38,13 +38,20 @@ class Weather:
         if self._lies and asked.path.endswith("/binding") and rng.random() < 0.05:
             self.pretended.add(asked.path)
             return PRETENCE
-        return rng.choice(_KINDS)(rng)
+        fault = rng.choice(_KINDS)(rng)
+        return FAITHFUL if _is_slander(asked, fault) else fault
 
     def lines(self, asked: Asked, lines: list[bytes]) -> Tampered:
         rng = self._rng
         if self.calm or rng.random() >= self._rate:
             return Tampered(lines)
         return rng.choice(_TAMPERINGS)(rng, lines)
+
+
+def _is_slander(asked: Asked, fault: Fault) -> bool:
+    """Whether a pod would be said to be gone to who asks for it: no server says that of a pod that it has."""
+    denies = isinstance(fault.answer, Answer) and fault.answer.status == 404
+    return denies and asked.method == "GET" and "/pods/" in asked.path
 
 
 def _slow(rng: random.Random) -> Fault:

@@ -87,10 +87,10 @@ async def test_without_the_lease_nothing_is_written() -> None:
 async def test_a_refused_binding_says_why() -> None:
     async with ScriptedServer() as server, session_to(server.url) as session:
         client = Client(session)
-        server.script("POST", "/api/v1/namespaces/default/pods/a/binding", status(403, "Forbidden", "no right to bind"))
+        server.script("POST", "/api/v1/namespaces/default/pods/a/binding", status(422, "Invalid", "no such field"))
         result = await ApiBinder(client).bind(POD, NODE)
         assert result.outcome is BindOutcome.FAILED
-        assert "no right to bind" in result.message
+        assert "no such field" in result.message
 
 
 async def test_a_status_is_written_and_a_pod_that_is_gone_is_none_of_our_business() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube_pyscheduler.informers.factory import LIVE_PODS, Informers
-from kube_pyscheduler.informers.informer import ABSENT_RETRY, BACKOFF_MAXIMUM, Informer
+from kube_pyscheduler.informers.informer import ABSENT_RETRY, BACKOFF_MAXIMUM, REFUSALS, Informer
 from kube_pyscheduler.informers.reading import stays_on_its_node
 from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import Tasks
@@ -301,18 +301,22 @@ async def test_stopping_closes_the_watch(server: ScriptedServer, session: Sessio
 # -- optional kinds ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [status(404, "NotFound", "no such path"), status(403, "Forbidden", "no such path")])
+@pytest.mark.parametrize(
+    ("answer", "asked_again"),
+    [(status(404, "NotFound", "no such path"), 0), (status(403, "Forbidden", "no such path"), REFUSALS - 1)],
+)
 async def test_an_optional_kind_that_is_absent_or_hidden_is_said_once_and_counts_as_empty(
-    server: ScriptedServer, session: Session, caplog: pytest.LogCaptureFixture, answer: Any
+    server: ScriptedServer, session: Session, caplog: pytest.LogCaptureFixture, answer: Any, asked_again: int
 ) -> None:
     sleeps = Sleeps()
     informer = Informer(Client(session), CSI_DRIVER, optional=True, sleep=sleeps)
     async with Tasks() as tasks:
         tasks.start(informer.run(), name="drivers", forever=True)
-        server.script("GET", DRIVERS, *[answer] * 3)
+        server.script("GET", DRIVERS, *[answer] * (asked_again + 3))
         await informer.synced.wait()
-        await server.saw("GET", DRIVERS, 4)
-        assert sleeps.delays == [ABSENT_RETRY] * 3
+        await server.saw("GET", DRIVERS, asked_again + 4)
+        assert all(delay < 10.0 for delay in sleeps.delays[:asked_again])
+        assert sleeps.delays[asked_again:] == [ABSENT_RETRY] * 3
         assert len([text for text in logged(caplog) if "no such path" in text]) == 1
         server.script(
             "GET", DRIVERS, reply(200, {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "d"}}]})
@@ -320,6 +324,19 @@ async def test_an_optional_kind_that_is_absent_or_hidden_is_said_once_and_counts
         await server.saw("WATCH", DRIVERS)
     assert set(informer.store.keys()) == {"d"}
     assert informer.problem == ""
+
+
+async def test_a_server_that_has_just_started_hides_nothing(server: ScriptedServer, session: Session) -> None:
+    informer = Informer(Client(session), CSI_DRIVER, optional=True, sleep=Sleeps())
+    async with Tasks() as tasks:
+        tasks.start(informer.run(), name="drivers", forever=True)
+        server.script("GET", DRIVERS, *[status(403, "Forbidden")] * (REFUSALS - 1))
+        await server.saw("GET", DRIVERS, REFUSALS)
+        assert not informer.synced.is_set()
+        page = {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "d"}}]}
+        server.script("GET", DRIVERS, reply(200, page))
+        await informer.synced.wait()
+    assert set(informer.store.keys()) == {"d"}
 
 
 async def test_a_kind_that_is_no_longer_served_is_empty_one_that_is_hidden_stays(

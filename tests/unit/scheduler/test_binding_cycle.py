@@ -82,6 +82,21 @@ async def test_a_failed_binding_is_tried_again_after_a_backoff(world: World) -> 
     assert world.bound["waiter"] == "n1"
 
 
+async def test_a_binding_is_tried_again_only_where_there_is_room(world: World) -> None:
+    world.binder.hold()
+    node = world.node()
+    world.apply(make_pod("p", cpu="3"))
+    await world.settle()
+    assert world.binder.is_free()
+    foreign = world.apply(make_pod("foreign", node="n1", scheduler="other", cpu="2"))
+    assert not world.binder.is_free()
+    world.delete(foreign)
+    assert world.binder.is_free()
+    world.scheduler.handle("Node", node, None)
+    assert not world.binder.is_free()
+    world.binder.release()
+
+
 async def test_the_watch_may_be_faster_than_the_answer(world: World) -> None:
     world.binder.hold()
     world.node()

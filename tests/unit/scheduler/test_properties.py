@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ class Server:
         spec = msgspec.structs.replace(pod.spec, node_name=node)
         self.put(msgspec.structs.replace(pod, spec=spec))
 
-    async def bind(self, pod: Pod, node: str) -> BindResult:
+    async def bind(self, pod: Pod, node: str, is_free: Callable[[], bool]) -> BindResult:
         """As the binder does it: what is uncertain was looked up, so the answer is always true."""
         for _ in range(self.rng.randrange(5)):
             await asyncio.sleep(0)

@@ -56,6 +56,7 @@ class ScriptedBinder:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
         self.answers: dict[str, BindResult] = {}
+        self.is_free: Callable[[], bool] = lambda: True
         self.most = 0
         self.called = asyncio.Event()
         self._running = 0
@@ -68,8 +69,9 @@ class ScriptedBinder:
     def release(self) -> None:
         self._released.set()
 
-    async def bind(self, pod: Pod, node: str) -> BindResult:
+    async def bind(self, pod: Pod, node: str, is_free: Callable[[], bool]) -> BindResult:
         self.sent.append((pod.name, node))
+        self.is_free = is_free
         self.called.set()
         self._running += 1
         self.most = max(self.most, self._running)
