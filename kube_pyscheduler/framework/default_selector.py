@@ -13,7 +13,7 @@ from kube_pyscheduler.objects.group import ReplicaSet, Service, StatefulSet
 from kube_pyscheduler.objects.meta import OwnerReference
 from kube_pyscheduler.objects.pod import Pod
 
-KEEP = 8192
+KEEP = 1024
 """Answers kept at most, of each kind; when there are more, all are forgotten."""
 
 _PodKey = tuple[str, frozenset[tuple[str, str]]]

@@ -27,7 +27,7 @@ from kube_pyscheduler.objects.storage import (
 
 T = TypeVar("T", bound=Object)
 
-KEEP = 65536
+KEEP = 8192
 """Changes a lister remembers at least; a reader that is further behind is told to look at everything."""
 
 

@@ -127,7 +127,7 @@ def whole_units(amount: int, notation: Notation) -> Quantity:
     return Quantity(amount, 0, notation)
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def parse_quantity(text: RawQuantity) -> Quantity:
     """The quantity that ``text`` stands for.
 

@@ -27,7 +27,7 @@ class QuantityError(ValueError):
     """The text is not a quantity."""
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def parse_milli(text: RawQuantity) -> int:
     """The quantity in milli-units, rounded away from zero; at most about 2**63 units in magnitude.
 
