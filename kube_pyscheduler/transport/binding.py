@@ -10,6 +10,7 @@ from typing import Final
 
 from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.kit.clock import Clock, RealClock
+from kube_pyscheduler.objects.decode import DecodeError
 from kube_pyscheduler.objects.kinds import POD
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.transport import requests
@@ -31,6 +32,10 @@ PATIENCE: Final = 30.0
 LOOKS: Final = 7
 """How often we may be refused a look at the pod before its fate is reported as unknown: that is after eight seconds or
 more. A server that has just started refuses everything for two or three."""
+
+ABSENCES: Final = 2
+"""How often the pod must be said not to exist: to free the node of one that is bound would overfill it, and not all
+that answers 404 is an API server."""
 
 PAUSES: Final = (0.2, 5.0)
 """Seconds between two looks, and between two tries, at first and at most."""
@@ -109,12 +114,16 @@ def _fate(pod: Pod | None, uid: str, node: str) -> Fate | None:
 async def _look(client: Sender, namespace: str, name: str, sleep: Callable[[float], Awaitable[None]]) -> Pod | None:
     """The pod as it is now, as far as it is readable; None where there is none."""
     backoff = Backoff(*PAUSES)
-    refusals = 0
+    refusals = absences = 0
     while True:
         try:
             return await _get(client, namespace, name)
         except (NetworkError, ServerError, TooManyRequests):
             pass
+        except NotFound:
+            absences += 1
+            if absences == ABSENCES:
+                return None
         except APIError:
             refusals += 1
             if refusals == LOOKS:
@@ -122,9 +131,12 @@ async def _look(client: Sender, namespace: str, name: str, sleep: Callable[[floa
         await sleep(backoff.next())
 
 
-async def _get(client: Sender, namespace: str, name: str) -> Pod | None:
+async def _get(client: Sender, namespace: str, name: str) -> Pod:
+    body = await client.send(requests.get_pod(namespace, name))
     try:
-        pod: Pod | None = POD.decoder.salvage(await client.send(requests.get_pod(namespace, name)))
-    except NotFound:
-        return None
+        pod: Pod | None = POD.decoder.salvage(body)
+    except DecodeError as error:
+        raise APIError(200, "", f"unreadable pod: {error.problem}") from error
+    if pod is None:
+        raise APIError(200, "", "unreadable pod")
     return pod

@@ -101,8 +101,16 @@ async def test_bc44_a_refusal_or_lost_answer_is_explained_by_the_pod(
     server: ScriptedServer, session: Session, answer: Any, found: Any, fate: Fate
 ) -> None:
     server.script("POST", BINDING, answer)
-    server.script("GET", POD, found)
+    server.script("GET", POD, found, found)
     assert await _bind(session) is fate
+    assert server.count("POST", BINDING) == 1
+
+
+@pytest.mark.parametrize("odd", [status(404, "NotFound"), reply(200, b"<html>"), reply(200, {"metadata": {}})])
+async def test_one_odd_answer_to_a_look_is_not_believed(server: ScriptedServer, session: Session, odd: Any) -> None:
+    server.script("POST", BINDING, drop)
+    server.script("GET", POD, odd, _pod("n1"))
+    assert await _bind(session) is Fate.BOUND
     assert server.count("POST", BINDING) == 1
 
 
