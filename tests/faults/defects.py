@@ -42,7 +42,7 @@ async def _nothing_later(*_args: Any, **_kwargs: Any) -> None:
 def blind_second_binding(patch: pytest.MonkeyPatch) -> None:
     """A lost answer is followed by the same Binding again."""
 
-    async def bind_pod(client: Any, *, namespace: str, name: str, uid: str, node: str, sleep: Any) -> Fate:
+    async def bind_pod(client: Any, *, namespace: str, name: str, uid: str, node: str, **_: Any) -> Fate:
         request = requests.bind_pod(namespace, name, uid, node)
         try:
             await client.send(request)
@@ -58,7 +58,7 @@ def blind_second_binding(patch: pytest.MonkeyPatch) -> None:
 def no_read_back(patch: pytest.MonkeyPatch) -> None:
     """A lost answer counts as a failure."""
 
-    async def bind_pod(client: Any, *, namespace: str, name: str, uid: str, node: str, sleep: Any) -> Fate:
+    async def bind_pod(client: Any, *, namespace: str, name: str, uid: str, node: str, **_: Any) -> Fate:
         try:
             await client.send(requests.bind_pod(namespace, name, uid, node))
         except NotFound:
