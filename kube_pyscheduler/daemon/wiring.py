@@ -204,7 +204,13 @@ class ApiTruth:
         return self._informers.of(_KINDS[kind]).store
 
     async def list(self, kind: str) -> Listing:
-        version, found = await self._informers.of(_KINDS[kind]).identities()
+        return await self._list(kind)
+
+    async def waiting(self) -> Listing:
+        return await self._list("Pod", "spec.nodeName=")
+
+    async def _list(self, kind: str, only: str = "") -> Listing:
+        version, found = await self._informers.of(_KINDS[kind]).identities(only)
         return Listing(version, {key: Version(identity.uid, identity.version) for key, identity in found.items()})
 
     async def relist(self, kind: str) -> None:

@@ -148,10 +148,10 @@ class Informer(Generic[T]):
                 self._following.cancel()
         await self._listed.wait()
 
-    async def identities(self) -> tuple[str, dict[str, Identity]]:
-        """What there is at the server now, whatever the store holds: the version of a fresh list, and which objects.
-        Raises as ``Client.send`` and where the list cannot be read."""
-        return await self._reflector.identities()
+    async def identities(self, only: str = "") -> tuple[str, dict[str, Identity]]:
+        """What there is at the server now, whatever the store holds: the version of a fresh list, and which objects;
+        ``only`` those of this field selector. Raises as ``Client.send`` and where the list cannot be read."""
+        return await self._reflector.identities(only)
 
     async def _follow(self) -> NoReturn:
         state: State[T] = Empty()

@@ -195,15 +195,14 @@ class Reflector(Generic[T]):
             case Watching():
                 return await self._follow(state)
 
-    async def identities(self) -> tuple[str, dict[str, Identity]]:
-        """The version of a fresh list, and of each object no more than which one it is. Raises as ``Client.send`` and
-        where the list cannot be read."""
+    async def identities(self, only: str = "") -> tuple[str, dict[str, Identity]]:
+        """The version of a fresh list, and of each object no more than which one it is. ``only``: a field selector for
+        some of them. Raises as ``Client.send`` and where the list cannot be read."""
+        selector = ",".join(filter(None, (self._field_selector, only)))
         found: dict[str, Identity] = {}
         token = ""
         while True:
-            request = requests.list_page(
-                self._kind, limit=PAGE_SIZE, continue_token=token, field_selector=self._field_selector
-            )
+            request = requests.list_page(self._kind, limit=PAGE_SIZE, continue_token=token, field_selector=selector)
             page = _PAGE.decode(await self._client.send(request, deadline=LIST_DEADLINE))
             for raw in page.items or ():
                 identity = identify(raw)

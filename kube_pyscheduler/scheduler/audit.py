@@ -7,7 +7,7 @@ Source of the comparison: pkg/scheduler/backend/cache/debugger/comparer.go, whic
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NoReturn
 
 from kube_pyscheduler.cache.cache import Cache
@@ -16,7 +16,14 @@ from kube_pyscheduler.framework.cluster_event import EVENT_ASSIGNED_POD_DELETE
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.verbosity import Log
-from kube_pyscheduler.scheduler.consistency import BEHIND, Difference, behind, node_differences, pod_differences
+from kube_pyscheduler.scheduler.consistency import (
+    BEHIND,
+    Difference,
+    behind,
+    node_differences,
+    pod_differences,
+    untold,
+)
 from kube_pyscheduler.scheduler.ports import Observer, PodLister, PodReader, Truth
 from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
@@ -24,6 +31,10 @@ log = Log(__name__)
 
 PAUSE = 60.0
 """Seconds between two audits. A lost pod is found by the second."""
+
+COMPARE_WAITING_EVERY = 5
+"""Audits from one look at the API server's pods without a node to the next: there are few of them, as a rule, and one
+that the watch does not tell of would wait for ever."""
 
 COMPARE_EVERY = 30
 """Audits from one comparison with fresh lists to the next: the API server has to send all pods for it."""
@@ -71,11 +82,13 @@ class Audit:
             number += 1
             self.find_lost()
             await self.settle_overdue()
-            if number % COMPARE_EVERY == 0:
-                try:
+            try:
+                if number % COMPARE_EVERY == 0:
                     await self.compare()
-                except Exception as error:
-                    log.error("Cannot compare with what the API server has", error)
+                elif number % COMPARE_WAITING_EVERY == 0:
+                    await self.compare_waiting()
+            except Exception as error:
+                log.error("Cannot compare with what the API server has", error)
 
     def find_lost(self) -> None:
         """Queue the pods of ours that wait for a node and are in no place; such as were so last time too, because a
@@ -130,12 +143,19 @@ class Audit:
     async def compare(self) -> list[Difference]:
         """What our watches have not told in time, or cache and queue have otherwise than they told; logged and counted.
         Watches that are behind begin anew. Raises what the lists raise."""
+        return await self._confirmed(self._look)
+
+    async def compare_waiting(self) -> list[Difference]:
+        """The same for what our watch has not told of pods without a node."""
+        return await self._confirmed(self._look_at_waiting)
+
+    async def _confirmed(self, look: Callable[[], Awaitable[Iterable[Difference]]]) -> list[Difference]:
         async with self._comparing:
-            suspects = set(await self._look())
+            suspects = set(await look())
             if not suspects:
                 return []
             await self._sleep(SECOND_LOOK)
-            found = [difference for difference in await self._look() if difference in suspects]
+            found = [difference for difference in await look() if difference in suspects]
         for difference in found:
             log.error(
                 "The API server has it otherwise",
@@ -148,7 +168,19 @@ class Audit:
         for kind in COMPARED:
             if any(difference.what == BEHIND and difference.kind == kind for difference in found):
                 await self._truth.relist(kind)
+        self._count_lost(difference for difference in found if difference.kind == "Pod")
         return found
+
+    def _count_lost(self, found: Iterable[Difference]) -> None:
+        """Count the waiting pods of ours that we had not heard of until now."""
+        for difference in found:
+            pod = self._pods.get(difference.name)
+            is_new = difference.what == BEHIND and not difference.here
+            if is_new and pod and not pod.spec.node_name and pod.spec.scheduler_name in self._profiles:
+                self._observer.lost_pod()
+
+    async def _look_at_waiting(self) -> Iterable[Difference]:
+        return untold("Pod", await self._truth.waiting(), self._truth.told("Pod"))
 
     async def _look(self) -> list[Difference]:
         found: list[Difference] = []

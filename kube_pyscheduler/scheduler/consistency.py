@@ -28,8 +28,8 @@ class Difference:
     note: str = field(default="", compare=False)
 
 
-def behind(kind: str, listed: Listing, known: ObjectStore) -> Iterator[Difference]:
-    """What the server has, or no longer has, and the watch has not told. ``kind`` as in ``kind:``."""
+def untold(kind: str, listed: Listing, known: ObjectStore) -> Iterator[Difference]:
+    """What of ``listed`` the watch has not told. ``kind`` as in ``kind:``."""
     for key, theirs in listed.objects.items():
         ours = known.get(key)
         if ours is None:
@@ -37,6 +37,11 @@ def behind(kind: str, listed: Listing, known: ObjectStore) -> Iterator[Differenc
         elif is_older(ours.metadata.resource_version, theirs.version):
             version = ours.metadata.resource_version
             yield Difference(BEHIND, kind, key, version, f"version {theirs.version} is unknown")
+
+
+def behind(kind: str, listed: Listing, known: ObjectStore) -> Iterator[Difference]:
+    """What the server has, or no longer has, and the watch has not told. ``listed``: all there is of the kind."""
+    yield from untold(kind, listed, known)
     for ours in known:
         version = ours.metadata.resource_version
         if ours.key not in listed.objects and not is_older(listed.version, version):

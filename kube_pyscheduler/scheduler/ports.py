@@ -86,6 +86,9 @@ class Truth(Protocol):
     async def list(self, kind: str) -> Listing:
         """What there is now, of what the watch should tell. Raises if the server cannot tell."""
 
+    async def waiting(self) -> Listing:
+        """The pods without a node, whoever schedules them. Raises as ``list``."""
+
     async def relist(self, kind: str) -> None:
         """Let the watch begin anew, so that what was not told is."""
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
+from kube_pyscheduler.kit.backoff import Backoff
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.transport import errors
 from kube_pyscheduler.transport.limiter import TokenBucket
@@ -15,6 +16,9 @@ from kube_pyscheduler.transport.watch import WatchStream
 
 DEADLINE: Final = 30.0
 """Seconds for an ordinary request and its retries, from the moment the rate limit lets it go."""
+
+REPEATS: Final = (0.05, 1.0)
+"""Seconds before a request is sent again, at first and at most, where the server asks for less than that."""
 
 
 class Sender(Protocol):
@@ -53,11 +57,13 @@ class Client:
         """The body of a 2xx answer, as it came. Raises APIError for any other answer, NetworkError for none."""
         await self._turn(request)
         end = self._clock.monotonic() + deadline
+        backoff = Backoff(*REPEATS)
         reply = await self._session.request(request, deadline)
         while reply.status >= 300:
-            wait, now = reply.retry_after, self._clock.monotonic()
-            if wait is None or now + wait >= end or not _may_repeat(request, reply):
-                raise errors.from_body(reply.status, reply.body, retry_after=wait)
+            asked = reply.retry_after
+            wait = max(asked or 0.0, backoff.next())
+            if asked is None or self._clock.monotonic() + wait >= end or not _may_repeat(request, reply):
+                raise errors.from_body(reply.status, reply.body, retry_after=asked)
             await self._sleep(wait)
             await self._turn(request)
             reply = await self._session.request(request, max(end - self._clock.monotonic(), 0.1))

@@ -195,8 +195,9 @@ def test_bc_82_a_pod_whose_addition_was_never_told() -> None:
         await stage.until(lambda: stage.node_of("heard-of"))
         await asyncio.sleep(60.0)
         assert not stage.node_of("unheard-of")
-        await stage.until(lambda: stage.node_of("unheard-of"), within=1900.0)
+        await stage.until(lambda: stage.node_of("unheard-of"), within=320.0)
         assert counter(daemon, "scheduler_cache_differences_total", what="watch_behind") == 1
+        assert counter(daemon, "scheduler_lost_pods_total") == 1
 
     play(story)
 

@@ -277,6 +277,8 @@ async def test_the_truth_is_what_the_server_has_whatever_the_watch_told(monkeypa
         assert list(listed.objects) == ["default/b", "default/c", "default/d"]
         raw = api.raw_pod("d")["metadata"]
         assert listed.objects["default/d"] == (raw["uid"], raw["resourceVersion"])
+        await ApiBinder(api.client).bind(await api.pod("d"), NODE)
+        assert list((await truth.waiting()).objects) == ["default/b", "default/c"]
         await truth.relist("Pod")
         assert sorted(pod.key for pod in told) == ["default/b", "default/c", "default/d"]
 

@@ -9,7 +9,7 @@ import pytest
 from kube_pyscheduler.cache.cache import CONFIRMATION_SECONDS
 from kube_pyscheduler.scheduler.audit import COMPARE_EVERY, PAUSE, SECOND_LOOK
 from kube_pyscheduler.scheduler.consistency import Difference
-from kube_pyscheduler.scheduler.ports import Version
+from kube_pyscheduler.scheduler.ports import Listing, Version
 from tests.builders import make_node
 from tests.unit.scheduler.conftest import MakeWorld
 from tests.unit.scheduler.world import World
@@ -145,6 +145,20 @@ async def test_what_the_watch_did_not_tell_is_found_counted_and_listed_anew(worl
     assert world.truth.relisted == ["Pod"]
 
 
+async def test_pods_without_a_node_that_nobody_told_of_are_counted_as_lost(world: World) -> None:
+    await busy(world)
+    new = make_pod("new", uid="u-new", version="7", cpu="9")
+    foreign = make_pod("foreign-too", uid="u-foreign", version="7", scheduler="other")
+    world.truth.missed["Pod"] = {pod.key: Version(pod.uid, "7") for pod in (new, foreign)}
+    world.truth.gone = {"default/bound", "default/gated"}
+    world.truth.on_relist = lambda: [world.apply(pod) for pod in (new, foreign)]
+    found = await world.scheduler.audit.compare_waiting()
+    assert sorted(difference.name for difference in found) == ["default/foreign-too", "default/new"]
+    assert world.truth.relisted == ["Pod"]
+    assert world.observer.of("lost_pod") == [()]
+    assert await world.scheduler.audit.compare_waiting() == []
+
+
 async def test_a_watch_that_is_merely_late_is_no_difference(world: World) -> None:
     await busy(world)
     world.truth.missed["Pod"] = {"default/new": Version("u-new", "7")}
@@ -207,16 +221,23 @@ async def test_comparisons_are_rarer_than_the_rest_and_may_fail(
 ) -> None:
     world = make_world()
     tried = asyncio.Event()
+    looks: list[int] = []
+
+    async def waiting() -> Listing:
+        looks.append(world.sleeps.count(PAUSE))
+        return Listing("1000", {})
 
     async def broken(_kind: str) -> None:
         world.time_passes.clear()
         tried.set()
         raise OSError("no connection")
 
+    world.truth.waiting = waiting  # type: ignore[method-assign]
     world.truth.list = broken  # type: ignore[method-assign, assignment]
     world.time_passes.set()
     running = asyncio.ensure_future(world.scheduler.audit.run())
     await tried.wait()
     running.cancel()
+    assert looks == [5, 10, 15, 20, 25]
     assert world.sleeps.count(PAUSE) == COMPARE_EVERY + 1, "it goes on"
     assert "Cannot compare" in caplog.text

@@ -195,6 +195,7 @@ class Truth:
         self.gone: set[str] = set()
         """Objects of whose end it did not tell."""
         self.relisted: list[str] = []
+        self.on_relist: Callable[[], object] = lambda: None
 
     def told(self, kind: str) -> Any:
         return self._told[kind]
@@ -207,8 +208,14 @@ class Truth:
         }
         return Listing("1000", told | self.missed[kind])
 
+    async def waiting(self) -> Listing:
+        listed = await self.list("Pod")
+        placed = {pod.key for pod in self._told["Pod"] if pod.spec.node_name}
+        return Listing(listed.version, {key: item for key, item in listed.objects.items() if key not in placed})
+
     async def relist(self, kind: str) -> None:
         self.relisted.append(kind)
+        self.on_relist()
 
 
 class Nodes:

@@ -68,6 +68,16 @@ async def test_429_with_retry_after_is_sent_again_after_that_time(server: Script
     assert server.count("POST", BINDING) == 2
 
 
+async def test_a_server_that_asks_for_no_pause_is_not_pressed(server: ScriptedServer, session: Session) -> None:
+    no_pause = status(429, "TooManyRequests", Retry_After="0")
+    server.script("POST", BINDING, *[no_pause] * 12, reply(201, {}))
+    sleeps = Sleeps()
+    await Client(session, sleep=sleeps).send(BIND)
+    assert len(sleeps.delays) == 12
+    assert sleeps.delays[0] >= 0.05
+    assert min(sleeps.delays[6:]) >= 0.5
+
+
 async def test_429_without_retry_after_is_the_callers(server: ScriptedServer, session: Session) -> None:
     server.script("POST", BINDING, status(429, "TooManyRequests"))
     with pytest.raises(TooManyRequests):
