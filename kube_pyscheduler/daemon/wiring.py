@@ -29,6 +29,7 @@ from kube_pyscheduler.transport.errors import (
     APIError,
     Conflict,
     Forbidden,
+    MayNotWrite,
     NetworkError,
     NotFound,
     ServerError,
@@ -66,6 +67,8 @@ class ApiBinder:
                 is_free=is_free,
                 sleep=self._sleep,
             )
+        except MayNotWrite as error:
+            return BindResult(BindOutcome.NOT_OURS, str(error))
         except (APIError, NetworkError) as error:
             return BindResult(BindOutcome.FAILED, str(error))
         return BindResult(_OUTCOMES[fate])

@@ -25,6 +25,8 @@ from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
 log = Log(__name__)
 
+_OUT_OF_OUR_HANDS = (BindOutcome.BOUND_ELSEWHERE, BindOutcome.GONE, BindOutcome.NOT_OURS)
+
 PARALLEL_BINDINGS = 64
 """Pods in Bind at the same time."""
 
@@ -248,7 +250,7 @@ class BindingCycles:
         result = placement.result
         if result is not None and result.outcome is BindOutcome.BOUND:
             self._bound(placement)
-        elif result is not None and result.outcome in (BindOutcome.BOUND_ELSEWHERE, BindOutcome.GONE):
+        elif result is not None and result.outcome in _OUT_OF_OUR_HANDS:
             self._lost(placement, result.outcome, result.message)
         elif result is not None and result.outcome is BindOutcome.GATED:
             self._give_up(placement)

@@ -25,6 +25,8 @@ class BindOutcome(Enum):
     """The pod does not exist any more, is being deleted, or is another one of the same name."""
     GATED = "gated"
     """The pod has scheduling gates (again)."""
+    NOT_OURS = "not ours"
+    """Nothing was sent, because we do not lead any more: the pod is for the next leader to bind."""
     FAILED = "failed"
     """Not bound, for the reason given; trying again later may help."""
 

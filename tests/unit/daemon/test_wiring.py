@@ -75,7 +75,7 @@ async def test_without_the_lease_nothing_is_written() -> None:
         api.add_pod("a")
         pod = await api.pod("a")
         follower = Client(api.session, may_write=lambda: False)
-        assert (await ApiBinder(follower).bind(pod, NODE)).outcome is BindOutcome.FAILED
+        assert (await ApiBinder(follower).bind(pod, NODE)).outcome is BindOutcome.NOT_OURS
         with pytest.raises(NetworkError):
             await ApiStatus(follower).send(pod, {"status": {"nominatedNodeName": NODE}})
         with pytest.raises(NetworkError):

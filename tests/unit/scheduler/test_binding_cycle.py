@@ -45,8 +45,9 @@ async def test_a_pod_bound_elsewhere_is_theirs(world: World) -> None:
     assert all(name != "p" for name, _status in world.patches)
 
 
-async def test_a_pod_that_is_gone_frees_its_node_at_once(world: World) -> None:
-    pod, _waiter = await with_waiter(world, BindOutcome.GONE)
+@pytest.mark.parametrize("outcome", [BindOutcome.GONE, BindOutcome.NOT_OURS])
+async def test_a_pod_that_is_gone_or_not_ours_frees_its_node_at_once(world: World, outcome: BindOutcome) -> None:
+    pod, _waiter = await with_waiter(world, outcome)
     world.binder.release()
     await world.settle()
     assert world.bound["waiter"] == "n1"
