@@ -162,7 +162,8 @@ class Elector:
             if self.leader not in ("", self.identity):
                 raise LeaseLost(self._held())
             log.error("Cannot renew the lease, trying again", problem=problem)
-            await self._sleep(min(period, max((end - self._clock.monotonic()) / 2, period / 10)))
+            left = max(end - self._clock.monotonic(), 0.0)
+            await self._sleep(min(period, max(left / 2, period / 10), left))
         raise LeaseLost(f"not renewed for {self._timing.renew_deadline:g} s")
 
     async def _attempt(self, end: float) -> str:

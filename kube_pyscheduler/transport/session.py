@@ -112,7 +112,8 @@ class Session:
                 allow_redirects=False,
                 server_hostname=access.server_name or None,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            # A RuntimeError is uvloop's way to say that a connection was closed meanwhile.
             sent = not isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError))
             raise NetworkError(f"{request.method} {request.path}: {_describe(error)}", sent=sent) from error
 
@@ -201,13 +202,24 @@ async def _retire(pool: aiohttp.ClientSession) -> None:
         await pool.close()
 
 
+class _Handed(socket.socket):
+    """A socket whose descriptor belongs to the event loop, and is not closed with this object.
+
+    Where a connection is reset while it is being set up, uvloop closes the descriptor and leaves this object behind.
+    A second close would hit whoever has got the same number since, and libuv then aborts the process.
+    """
+
+    def __del__(self) -> None:
+        self.detach()
+
+
 def _open_socket(address: Any) -> socket.socket:
     """A socket that notices a dead peer: it probes after 30 s of silence, every 10 s, and gives up after the third.
 
     Source: the 30 s of client-go's dialer; its HTTP/2 pings find a dead connection in 45 s.
     """
     family, kind, protocol, *_rest = address
-    opened = socket.socket(family, kind, protocol)
+    opened = _Handed(family, kind, protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):

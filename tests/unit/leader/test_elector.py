@@ -222,6 +222,16 @@ async def test_no_request_may_outlive_the_renew_deadline(world: World) -> None:
     assert world.api.deadlines[-1] <= 2.0
 
 
+async def test_bc59_the_end_is_noticed_when_it_comes(world: World) -> None:
+    world.start(world.candidate("a"))
+    await world.time.advance(1.0)
+    world.api.fail = DOWN
+    await world.time.advance(8.99)
+    assert world.lost == []
+    await world.time.advance(0.02)
+    assert world.lost == ["a: not renewed for 10 s"]
+
+
 async def test_what_a_lease_carries_besides_is_kept(world: World) -> None:
     await world.candidate("a").acquire()
     world.api.change(holderIdentity="", strategy="OldestEmulationVersion", preferredHolder="x")

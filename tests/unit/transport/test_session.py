@@ -1,4 +1,8 @@
+import asyncio
+import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +56,27 @@ async def test_bc43_a_binding_is_not_sent_again_even_when_its_connection_had_die
         await client.send(BIND)
     assert caught.value.sent
     assert server.count("POST", BINDING) == 1
+
+
+async def _connect_to_servers_that_reset() -> None:
+    for ticks in range(12):
+        for _ in range(5):
+            listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+            async with session_to(f"https://127.0.0.1:{listener.getsockname()[1]}") as session:
+                asked = [asyncio.ensure_future(session.request(LIST, 5.0)) for _ in range(20)]
+                for _ in range(ticks):
+                    await asyncio.sleep(0)
+                listener.close()
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert all(isinstance(answer, NetworkError) for answer in answers), answers
+
+
+@pytest.mark.process
+def test_connections_reset_while_they_are_opened_harm_no_others() -> None:
+    """In a process of its own: libuv aborts it where a descriptor is closed twice."""
+    code = f"import uvloop, {__name__} as tests; uvloop.run(tests._connect_to_servers_that_reset())"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 async def test_through_a_proxy(server: ScriptedServer) -> None:
