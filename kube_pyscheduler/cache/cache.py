@@ -45,7 +45,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.listers = Listers()
+        self.listers = Listers(self.table)
         self._pods: dict[str, PodEntry] = {}
         self._assumed: set[str] = set()
 

@@ -30,6 +30,8 @@ class Resource(StrEnum):
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     NAMESPACE = "Namespace"
     """Ours: upstream matches namespaceSelectors anew only when something else happens."""
+    SERVICE = "Service"
+    """Ours since upstream has no ServiceAffinity any more."""
     WILDCARD = "*"
 
 
@@ -117,9 +119,15 @@ class QueueingHint(Enum):
     SKIP = "QueueSkip"
 
 
+def queue_if(helps: bool) -> QueueingHint:
+    """The answer of a hint."""
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
 Hint = Callable[["Pod", Any, Any, "Listers"], QueueingHint]
 """``hint(pod, old, new, view)``: pure; old is None for an add, new is None for a delete; ``view`` already holds the
-event's outcome. If it raises, the pod is queued."""
+event's outcome, and what happened after it where a pod in flight is asked about. So a hint may say SKIP where the pod
+is refused for sure as things are now: what changes that is an event too. If it raises, the pod is queued."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""What plugins may look up besides nodes: objects by key and by namespace, already updated by every event so far."""
+"""What plugins may look up: objects by key and by namespace, already updated by every event so far."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.objects.group import (
     Namespace,
     PodDisruptionBudget,
@@ -164,9 +165,10 @@ def _version(item: Object) -> int:
 
 
 class Listers:
-    """One lister a kind."""
+    """One lister a kind, and the table of ``nodes`` with their pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: NodeTable | None = None) -> None:
+        self.nodes = NodeTable() if nodes is None else nodes
         self.namespaces: Lister[Namespace] = Lister()
         self.persistent_volumes: AssumingLister[PersistentVolume] = AssumingLister()
         self.persistent_volume_claims: AssumingLister[PersistentVolumeClaim] = AssumingLister()

@@ -11,7 +11,14 @@ from kube_pyscheduler.columns.node_selector import RequiredNodeAffinity, Selecto
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import NodeAffinityArgs
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -109,10 +116,7 @@ class NodeAffinity(PreFilter, NodeFilter, PreScore, NodeScore):
         self._added_preferred = _preferred(added)
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        spec = pod.pod.spec
-        if spec.affinity is None and not spec.node_selector:
-            return None
-        return tuple(sorted(spec.node_selector.items())), _node_affinity(pod.pod)
+        return _wishes(pod.pod)
 
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
         required = _required(pod.pod)
@@ -144,13 +148,24 @@ class NodeAffinity(PreFilter, NodeFilter, PreScore, NodeScore):
 
     def events(self) -> Sequence[EventRegistration]:
         event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (EventRegistration(event, self._node_matches_now),)
+        return (EventRegistration(event, self._node_matches_now, _wishes),)
 
     def _node_matches_now(self, pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-        if self._added is not None and not self._added.matches(new.metadata.labels, new.name):
-            return QueueingHint.SKIP
-        helps = matches_required(pod, new) and (old is None or not matches_required(pod, old))
-        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+        """Upstream looks at the old labels for the pod's affinity alone, not for the added one."""
+        return queue_if(self._matches(pod, new) and (old is None or not self._matches(pod, old)))
+
+    def _matches(self, pod: Pod, node: Node) -> bool:
+        if self._added is not None and not self._added.matches(node.metadata.labels, node.name):
+            return False
+        return matches_required(pod, node)
+
+
+def _wishes(pod: Pod) -> Hashable:
+    """What the pod says of labels of nodes."""
+    spec = pod.spec
+    if spec.affinity is None and not spec.node_selector:
+        return None
+    return tuple(sorted(spec.node_selector.items())), _node_affinity(pod)
 
 
 def _only_names(required: NodeSelector) -> frozenset[str] | None:

@@ -10,7 +10,14 @@ from kube_pyscheduler.columns.arrays import Codes, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import LookupTable
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -70,16 +77,16 @@ class NodeDeclaredFeatures(PreFilter, NodeFilter):
     def events(self) -> Sequence[EventRegistration]:
         node_changed = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
         return (
-            EventRegistration(node_changed, _features_changed),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE), _needs_changed),
+            EventRegistration(node_changed, _features_changed, required_features),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE), _needs_changed, required_features),
         )
 
 
 def _features_changed(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-    same = old is not None and old.status.declared_features == new.status.declared_features
-    return QueueingHint.SKIP if same else QueueingHint.QUEUE
+    needed = required_features(pod)
+    had_them = old is not None and needed.issubset(old.status.declared_features)
+    return queue_if(needed.issubset(new.status.declared_features) and not had_them)
 
 
 def _needs_changed(pod: Pod, old: Pod, new: Pod, view: Listers) -> QueueingHint:
-    changed = new.uid == pod.uid and required_features(old) != required_features(new)
-    return QueueingHint.QUEUE if changed else QueueingHint.SKIP
+    return queue_if(new.uid == pod.uid and required_features(old) != required_features(new))

@@ -10,9 +10,19 @@ from kube_pyscheduler.columns.arrays import Codes, Mask, Rows
 from kube_pyscheduler.columns.node_selector import row_numbers
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import CycleContext, FilterKernel, NodeFilter, Scope
+from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import unresolvable
+from kube_pyscheduler.objects.node import Node
+from kube_pyscheduler.objects.pod import Pod
 
 
 class NodeNameKernel(FilterKernel):
@@ -42,4 +52,12 @@ class NodeName(NodeFilter):
         return NodeNameKernel(node) if node else None
 
     def events(self) -> Sequence[EventRegistration]:
-        return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
+        return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD), _node_came, _wanted_node),)
+
+
+def _wanted_node(pod: Pod) -> Hashable:
+    return pod.spec.node_name
+
+
+def _node_came(pod: Pod, old: None, new: Node, view: Listers) -> QueueingHint:
+    return queue_if(new.name == pod.spec.node_name)

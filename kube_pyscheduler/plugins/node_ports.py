@@ -10,7 +10,14 @@ from kube_pyscheduler.columns.arrays import Codes, Rows
 from kube_pyscheduler.columns.host_ports import conflicts
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import HostPort, PodInfo
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -58,9 +65,13 @@ class NodePorts(PreFilter, NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _port_freed),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _port_freed, _wanted_ports),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
         )
+
+
+def _wanted_ports(pod: Pod) -> Hashable:
+    return PodInfo(pod).host_ports
 
 
 def _port_freed(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
@@ -73,4 +84,4 @@ def _port_freed(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingH
         for address, protocol, port in wanted
         for freed_address, freed_protocol, freed_port in freed
     )
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return queue_if(helps)

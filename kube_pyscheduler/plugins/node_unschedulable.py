@@ -9,7 +9,14 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Codes, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import CycleContext, FilterKernel, NodeFilter, Scope
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import unresolvable
@@ -40,8 +47,10 @@ class NodeUnschedulable(NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _node_opened),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _pod_tolerates),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _node_opened, _tolerates
+            ),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _pod_tolerates, _tolerates),
         )
 
 
@@ -50,9 +59,8 @@ def _tolerates(pod: Pod) -> bool:
 
 
 def _node_opened(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-    opened = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
-    return QueueingHint.QUEUE if opened else QueueingHint.SKIP
+    return queue_if(not new.spec.unschedulable and (old is None or old.spec.unschedulable))
 
 
 def _pod_tolerates(pod: Pod, old: Pod, new: Pod, view: Listers) -> QueueingHint:
-    return QueueingHint.QUEUE if new.uid == pod.uid and _tolerates(new) else QueueingHint.SKIP
+    return queue_if(new.uid == pod.uid and _tolerates(new))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import PreEnqueue
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import Status, unresolvable
@@ -28,4 +35,4 @@ class SchedulingGates(PreEnqueue):
 
 
 def _gates_gone(pod: Pod, old: Pod, new: Pod, view: Listers) -> QueueingHint:
-    return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP
+    return queue_if(new.uid == pod.uid)

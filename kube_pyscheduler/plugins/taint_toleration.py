@@ -10,7 +10,14 @@ from kube_pyscheduler.columns.arrays import Codes, Mask, Rows, Scores
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import LookupTable
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -79,17 +86,22 @@ class TaintToleration(NodeFilter, PreScore, NodeScore):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _node_tolerable),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _pod_itself),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _node_tolerable, _tolerations
+            ),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _pod_itself, _tolerations),
         )
+
+
+def _tolerations(pod: Pod) -> Hashable:
+    return pod.spec.tolerations
 
 
 def _node_tolerable(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
     tolerations = pod.spec.tolerations
     was_refused = old is None or has_untolerated(tolerations, old.spec.taints)
-    helps = was_refused and not has_untolerated(tolerations, new.spec.taints)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return queue_if(was_refused and not has_untolerated(tolerations, new.spec.taints))
 
 
 def _pod_itself(pod: Pod, old: Pod, new: Pod, view: Listers) -> QueueingHint:
-    return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.SKIP
+    return queue_if(new.uid == pod.uid)

@@ -35,7 +35,7 @@ from kube_pyscheduler.scheduling_queue.priority_queue import PriorityQueue
 
 log = Log(__name__)
 
-_KINDS: Mapping[str, tuple[str, Resource | None]] = {
+KINDS: Mapping[str, tuple[str, Resource | None]] = {
     "Namespace": ("namespaces", Resource.NAMESPACE),
     "PersistentVolume": ("persistent_volumes", Resource.PERSISTENT_VOLUME),
     "PersistentVolumeClaim": ("persistent_volume_claims", Resource.PERSISTENT_VOLUME_CLAIM),
@@ -47,7 +47,7 @@ _KINDS: Mapping[str, tuple[str, Resource | None]] = {
     "DeviceClass": ("device_classes", Resource.DEVICE_CLASS),
     "ResourceSlice": ("resource_slices", Resource.RESOURCE_SLICE),
     "ResourceClaim": ("resource_claims", Resource.RESOURCE_CLAIM),
-    "Service": ("services", None),
+    "Service": ("services", Resource.SERVICE),
     "ReplicationController": ("replication_controllers", None),
     "ReplicaSet": ("replica_sets", None),
     "StatefulSet": ("stateful_sets", None),
@@ -63,7 +63,7 @@ _EVENTS = {
         ClusterEvent(resource, Action.UPDATE),
         ClusterEvent(resource, Action.DELETE),
     )
-    for _lister, resource in _KINDS.values()
+    for _lister, resource in KINDS.values()
     if resource is not None
 }
 
@@ -95,7 +95,7 @@ class EventHandlers:
     @staticmethod
     def kinds() -> list[str]:
         """The kinds that are listened to, as in ``kind:``."""
-        return ["Pod", "Node", *_KINDS]
+        return ["Pod", "Node", *KINDS]
 
     def handle(self, kind: str, old: Any, new: Any) -> None:
         """``kind`` as in ``kind:``. ``old`` is None for an added object, ``new`` is None for a deleted one."""
@@ -243,7 +243,7 @@ class EventHandlers:
     def other(self, kind: str, old: Object | None, new: Object | None) -> None:
         """An object of another kind came, changed, or went. One that only has a new version wakes nobody."""
         start = self._clock.monotonic()
-        attribute, resource = _KINDS[kind]
+        attribute, resource = KINDS[kind]
         lister = getattr(self._cache.listers, attribute)
         if new is not None:
             lister.put(new)

@@ -270,7 +270,10 @@ class PriorityQueue:
         if not queued.rejectors:
             return Strategy.AFTER_BACKOFF
         best = Strategy.SKIP
+        promised = self.nominator.node_of(queued.uid)
         for happened in self._in_flight.since(queued.uid):
+            if promised and _freed_node(happened.event, happened.old) == promised:
+                best = max(best, Strategy.AFTER_BACKOFF)
             best = max(best, self._hints.strategy(queued, happened.event, happened.old, happened.new))
             if best is Strategy.IMMEDIATELY or (best is Strategy.AFTER_BACKOFF and not queued.pending_plugins):
                 break
@@ -281,12 +284,19 @@ class PriorityQueue:
     def move_all(self, event: ClusterEvent, old: Any, new: Any, now: float, pre_check: PreCheck | None = None) -> None:
         """Something happened that may help: ask the plugins that refused pods and registered for such events.
 
-        ``old`` is None for an add, ``new`` is None for a delete.
+        ``old`` is None for an add, ``new`` is None for a delete. Where a pod goes, those to whom its node is promised
+        are tried again in any case: if the promise is of no use any more, that is when it is found out.
         """
         waiting = self._places.unschedulable
         if not (len(waiting) or len(self._in_flight)) or not self._hints.is_wanted(event):
             return
-        for queued, strategy in waiting.woken_by(event, old, new, pre_check):
+        woken = dict(waiting.woken_by(event, old, new, pre_check))
+        for info in self.nominator.nominated_on(_freed_node(event, old)):
+            promised = self._places.pods.get(info.uid)
+            is_parked = promised is not None and promised.place is Place.UNSCHEDULABLE
+            if promised is not None and is_parked and (pre_check is None or pre_check(promised.pod)):
+                woken.setdefault(promised, Strategy.AFTER_BACKOFF)
+        for queued, strategy in woken.items():
             self._places.requeue(queued, strategy, event, now)
         self._in_flight.record(event, old, new)
 
@@ -363,3 +373,10 @@ class PriorityQueue:
             return other.priority <= priority and other.metadata.uid != spare
 
         self.move_all(EVENT_ASSIGNED_POD_DELETE, promised, None, now, may_profit)
+
+
+def _freed_node(event: ClusterEvent, old: Any) -> str:
+    """The node that a pod was on which is gone; "" for other events."""
+    if event.resource is Resource.POD and event.action is Action.DELETE and isinstance(old, Pod):
+        return old.spec.node_name
+    return ""

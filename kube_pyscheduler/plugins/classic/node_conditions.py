@@ -16,7 +16,14 @@ from kube_pyscheduler.columns.arrays import Codes, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import LookupTable
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import CycleContext, FilterKernel, NodeFilter, Scope
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import Status, unresolvable
@@ -100,7 +107,7 @@ class CheckNodeCondition(NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         action = Action.ADD | Action.UPDATE_NODE_CONDITION | Action.UPDATE_NODE_TAINT
-        return (EventRegistration(ClusterEvent(Resource.NODE, action), _node_got_good),)
+        return (EventRegistration(ClusterEvent(Resource.NODE, action), _node_got_good, _nothing),)
 
 
 class PressureKernel(FilterKernel):
@@ -135,12 +142,11 @@ class _CheckNodePressure(NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_CONDITION)
-        return (EventRegistration(event, self._pressure_gone),)
+        return (EventRegistration(event, self._pressure_gone, _nothing),)
 
     def _pressure_gone(self, pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
         pressed = (self.condition, "True")
-        helps = pressed not in conditions_of(new) and (old is None or pressed in conditions_of(old))
-        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+        return queue_if(pressed not in conditions_of(new) and (old is None or pressed in conditions_of(old)))
 
 
 class CheckNodeMemoryPressure(_CheckNodePressure):
@@ -188,5 +194,9 @@ def _names_something(resources: Resources) -> bool:
 
 
 def _node_got_good(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-    helps = is_good(new) and (old is None or not is_good(old))
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return queue_if(is_good(new) and (old is None or not is_good(old)))
+
+
+def _nothing(pod: Pod) -> Hashable:
+    """All pods are refused alike."""
+    return None

@@ -17,7 +17,14 @@ from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import ABSENT
 from kube_pyscheduler.config.decode import read_struct
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     MAX_NODE_SCORE,
     CycleContext,
@@ -99,14 +106,18 @@ class NodeLabel(NodeFilter, NodeScore):
 
     def events(self) -> Sequence[EventRegistration]:
         event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (EventRegistration(event, self._labelled_now),)
+        return (EventRegistration(event, self._labelled_now, _nothing),)
 
     def _labelled_now(self, pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
-        helps = self._is_fit(new) and (old is None or not self._is_fit(old))
-        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+        return queue_if(self._is_fit(new) and (old is None or not self._is_fit(old)))
 
     def _is_fit(self, node: Node) -> bool:
         return all((key in node.metadata.labels) == wanted for key, wanted in self._demands)
+
+
+def _nothing(pod: Pod) -> Hashable:
+    """All pods are refused alike."""
+    return None
 
 
 def _refuse_contradictions(present: Sequence[str], absent: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ custom priorities with ``serviceAntiAffinity``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,14 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.selector_index import Namespaces
 from kube_pyscheduler.columns.vocabulary import ABSENT
 from kube_pyscheduler.config.decode import read_struct
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.cycle_state import StateKey
 from kube_pyscheduler.framework.default_selector import DefaultSelectors
 from kube_pyscheduler.framework.interfaces import (
@@ -34,7 +41,10 @@ from kube_pyscheduler.framework.interfaces import (
     RowChanges,
     ScoreKernel,
 )
+from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import SKIP, Status, error, unschedulable
+from kube_pyscheduler.objects.group import Service
+from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.plugins.classic.arguments import ServiceAffinityArgs
 from kube_pyscheduler.plugins.classic.selector_spread import matching_pods
@@ -169,8 +179,42 @@ class ServiceAffinity(NodeFilter, PreScore, NodeScore):
         return kernel if kernel is not None else error(f'reading "PreScore{self.name}" from cycleState: not found')
 
     def events(self) -> Sequence[EventRegistration]:
-        """Changes of services wake nobody: they are no events."""
+        pod_changed = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            EventRegistration(pod_changed, _fellow_changed, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL), self._relabelled, _waiting_for),
+            EventRegistration(ClusterEvent(Resource.SERVICE, Action.ALL), _service_changed, _waiting_for),
         )
+
+    def _relabelled(self, pod: Pod, old: Node, new: Node, view: Listers) -> QueueingHint:
+        before, after = old.metadata.labels, new.metadata.labels
+        return queue_if(any(before.get(key) != after.get(key) for key in self._affinity))
+
+
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod. Events of the pod itself are judged for it alone."""
+    return pod.namespace, frozenset(pod.metadata.labels.items())
+
+
+def _fellow_changed(pod: Pod, old: Pod | None, new: Pod | None, view: Listers) -> QueueingHint:
+    """Pods come to be, or cease to be, among those that lead the waiting one."""
+    if old is not None and new is not None and pod.uid == new.uid:
+        return QueueingHint.QUEUE
+    return queue_if(_leads(old, pod) != _leads(new, pod))
+
+
+def _leads(other: Pod | None, pod: Pod) -> bool:
+    if other is None or other.namespace != pod.namespace:
+        return False
+    return pod.metadata.labels.items() <= other.metadata.labels.items()
+
+
+def _service_changed(pod: Pod, old: Service | None, new: Service | None, view: Listers) -> QueueingHint:
+    return queue_if(_selects(old, pod) != _selects(new, pod))
+
+
+def _selects(service: Service | None, pod: Pod) -> bool:
+    if service is None or service.namespace != pod.namespace or not service.spec.selector:
+        return False
+    return service.spec.selector.items() <= pod.metadata.labels.items()

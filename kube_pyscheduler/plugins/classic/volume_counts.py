@@ -19,13 +19,22 @@ from kube_pyscheduler.columns.node_selector import row_numbers
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import LookupTable
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import CycleContext, FilterKernel, NodeFilter, RowChange, RowChanges
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.row_changes import UNCHANGED
 from kube_pyscheduler.framework.status import unschedulable
+from kube_pyscheduler.objects.csi_translation import migrated_plugins
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
+from kube_pyscheduler.objects.storage import CSINode
 from kube_pyscheduler.plugins.classic.attached_disks import AttachedDisks
 from kube_pyscheduler.plugins.classic.disks import AZURE_DISK, CINDER, EBS, GCE_PD, Disk, DiskKind
 from kube_pyscheduler.plugins.classic.node_facts import NodeFacts
@@ -128,14 +137,26 @@ class _MaxVolumeCount(NodeFilter):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.ADD | Action.UPDATE)),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)),
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), self._pod_gone),
+            EventRegistration(
+                ClusterEvent(Resource.CSI_NODE, Action.ADD | Action.UPDATE), self._taken_over, self.kind.uses_of
+            ),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE), self._takes_more, self.kind.uses_of
+            ),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), self._pod_gone, self.kind.uses_of),
         )
+
+    def _taken_over(self, pod: Pod, old: CSINode | None, new: CSINode, view: Listers) -> QueueingHint:
+        was_so = old is not None and self.kind.plugin in migrated_plugins(old)
+        return queue_if(not was_so and self.kind.plugin in migrated_plugins(new))
+
+    def _takes_more(self, pod: Pod, old: Node, new: Node, view: Listers) -> QueueingHint:
+        return queue_if(self._limit(new) > self._limit(old))
 
     def _pod_gone(self, pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
         was_placed = bool(old.spec.node_name or old.status.nominated_node_name)
-        return QueueingHint.QUEUE if was_placed and self.kind.uses_of(old) else QueueingHint.SKIP
+        return queue_if(was_placed and bool(self.kind.uses_of(old)))
 
 
 class MaxEBSVolumeCount(_MaxVolumeCount):

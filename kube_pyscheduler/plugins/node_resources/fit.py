@@ -15,7 +15,14 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.resources import column_amounts, is_extended_resource
 from kube_pyscheduler.config.args import NodeResourcesFitArgs
 from kube_pyscheduler.devices.classes import is_device_resource, is_offered
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
     FilterKernel,
@@ -32,7 +39,7 @@ from kube_pyscheduler.framework.status import Code, Status
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.pod_requests import pod_requests
-from kube_pyscheduler.objects.quantity import parse_list, to_units
+from kube_pyscheduler.objects.quantity import parse_list
 from kube_pyscheduler.objects.resource import CLASS_PREFIX, DeviceClass
 from kube_pyscheduler.plugins.node_resources.allocation import FEW, strategy_kernel
 
@@ -151,48 +158,83 @@ class NodeResourcesFit(PreFilter, NodeFilter, PreScore, NodeScore):
         node_event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         class_event = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
         return (
-            EventRegistration(pod_event, _pod_freed_something),
-            EventRegistration(node_event, _node_gives_more),
-            EventRegistration(class_event, _class_offers_more),
+            EventRegistration(pod_event, self._after_pod, _waiting_for),
+            EventRegistration(node_event, self._after_node, _waiting_for),
+            EventRegistration(class_event, _after_class, _waiting_for),
         )
 
+    def _after_pod(self, pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
+        """Upstream asks no more than whether something of a resource was freed that the pod wants, wherever it was."""
+        if new is not None and new.uid == pod.uid:
+            return QueueingHint.QUEUE
+        node = old.spec.node_name or old.status.nominated_node_name
+        if not node or (new is not None and not _gives_back(old, new, pod)):
+            return QueueingHint.SKIP
+        return queue_if(self._may_fit(pod, node, view))
 
-def _pod_freed_something(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
-    if new is None:
-        freed = bool(old.spec.node_name or old.status.nominated_node_name)
-        return QueueingHint.QUEUE if freed else QueueingHint.SKIP
-    if new.uid == pod.uid:
-        return QueueingHint.QUEUE
-    if not new.spec.node_name:
-        return QueueingHint.SKIP
+    def _after_node(self, pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
+        return queue_if((old is None or _grew(old, new, pod, view)) and self._may_fit(pod, new.name, view))
+
+    def _may_fit(self, pod: Pod, node: str, view: Listers) -> bool:
+        """Whether there is room on the node now, or would be without the pods that this one may send away."""
+        table = view.nodes
+        row = table.row_of.get(node)
+        if row is None or not table.alive[row]:
+            return False
+        free: dict[int, int] = {}
+        for resource, amount in column_amounts(PodInfo(pod).demand.request, table.resources).items():
+            name = table.resources.values[resource]
+            # Before the column is read: it may be made only now.
+            place = table.resource_row(name)
+            there = table.allocatable.item(place, row)
+            if not amount or self._is_ignored(name) or (there <= 0 and is_offered(name, view.device_classes)):
+                continue
+            if amount > there:
+                return False
+            free[resource] = there - amount
+        others = table.pods[row].values()
+        staying = others if pod.spec.preemption_policy == "Never" else [o for o in others if _stays(o, pod)]
+        if len(staying) >= table.pod_limit.item(row):
+            return False
+        for info in staying:
+            for resource, amount in info.demand.columns(table.resources).items():
+                if resource in free:
+                    free[resource] -= amount
+        return min(free.values(), default=0) >= 0
+
+
+def _waiting_for(pod: Pod) -> Hashable:
+    """What the hints read of a waiting pod."""
+    return PodInfo(pod).demand.request_items, pod.priority, pod.spec.preemption_policy
+
+
+def _stays(other: PodInfo, pod: Pod) -> bool:
+    return other.pod.priority >= pod.priority
+
+
+def _gives_back(old: Pod, new: Pod, pod: Pod) -> bool:
+    """Whether a pod that was resized has less than before of something that this one wants."""
     before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
-    wanted = pod_requests(pod, use_status=True)
-    helps = any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
-
-
-def _node_gives_more(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
     wanted = PodInfo(pod).demand.request
-    offered = parse_list(new.status.allocatable)
-    if to_units(offered.get("pods", 0)) < 1:
-        return QueueingHint.SKIP
-    needed = [name for name, amount in wanted.items() if amount > 0]
-    by_devices = {name for name in needed if offered.get(name, 0) <= 0 and is_offered(name, view.device_classes)}
-    if any(wanted[name] > offered.get(name, 0) for name in needed if name not in by_devices):
-        return QueueingHint.SKIP
-    if old is None or by_devices:
-        return QueueingHint.QUEUE
-    before = parse_list(old.status.allocatable)
-    more = any(offered.get(name, 0) > before.get(name, 0) for name in ("pods", *needed))
-    return QueueingHint.QUEUE if more else QueueingHint.SKIP
+    return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in wanted.items())
 
 
-def _class_offers_more(pod: Pod, old: DeviceClass | None, new: DeviceClass, view: Listers) -> QueueingHint:
+def _grew(old: Node, new: Node, pod: Pod, view: Listers) -> bool:
+    """Whether a node has more of something that the pod wants, or leaves it to devices."""
+    before, after = parse_list(old.status.allocatable), parse_list(new.status.allocatable)
+    needed = [name for name, amount in PodInfo(pod).demand.request.items() if amount > 0]
+    if any(after.get(name, 0) > before.get(name, 0) for name in ("pods", *needed)):
+        return True
+    return any(
+        after.get(name, 0) <= 0 < before.get(name, 0) and is_offered(name, view.device_classes) for name in needed
+    )
+
+
+def _after_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, view: Listers) -> QueueingHint:
     """Source: isSchedulableAfterDeviceClassEvent."""
     offered = {new.spec.extended_resource_name}
     if old is None:
         offered.add(CLASS_PREFIX + new.name)
     elif old.spec.extended_resource_name == new.spec.extended_resource_name:
         return QueueingHint.SKIP
-    wanted = pod_requests(pod, use_status=False)
-    return QueueingHint.QUEUE if any(name in offered for name in wanted) else QueueingHint.SKIP
+    return queue_if(any(name in offered for name in PodInfo(pod).demand.request))

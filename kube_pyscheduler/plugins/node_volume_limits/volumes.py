@@ -61,6 +61,17 @@ Use = ClaimRef | Counted | Broken
 """What a pod has a volume for."""
 
 
+def may_count(pod: Pod) -> bool:
+    """Whether the pod has a volume of a kind that drivers may attach."""
+    return any(claim_use(pod, volume) is not None or in_tree_plugin(volume) is not None for volume in pod.spec.volumes)
+
+
+def must_be_registered(listers: Listers, driver: str) -> bool:
+    """Whether nodes without the driver take none of its volumes."""
+    csi_driver = listers.csi_drivers.get(driver)
+    return csi_driver is not None and csi_driver.spec.prevent_pod_scheduling_if_missing
+
+
 def uses_of(pod: Pod) -> tuple[Use, ...]:
     """The volumes of a pod that may count."""
     uses = [_use_of(pod, volume) for volume in pod.spec.volumes]

@@ -13,7 +13,7 @@ from kube_pyscheduler.columns.node_selector import RequiredNodeAffinity
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.topology import NOWHERE, Topology
 from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable
-from kube_pyscheduler.objects.node import Taint
+from kube_pyscheduler.objects.node import Node, Taint
 from kube_pyscheduler.objects.pod import Pod, Toleration
 from kube_pyscheduler.objects.selectors import NodeSelector
 from kube_pyscheduler.objects.tolerations import has_untolerated
@@ -35,6 +35,15 @@ class Rule:
     node_selector: tuple[tuple[str, str], ...] = ()
     required: NodeSelector | None = None
     tolerations: tuple[Toleration, ...] | None = None
+
+    def includes(self, node: Node) -> bool:
+        """Whether a node counts; the plain form."""
+        labels = node.metadata.labels
+        if any(key not in labels for key in self.keys) or any(labels.get(key) != v for key, v in self.node_selector):
+            return False
+        if self.required is not None and not self.required.matches(labels, node.name):
+            return False
+        return self.tolerations is None or not has_untolerated(self.tolerations, node.spec.taints)
 
 
 def rule_of(pod: Pod, constraint: Constraint, keys: tuple[str, ...]) -> Rule:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache, partial
 
 from kube_pyscheduler.columns.arrays import Mask
 from kube_pyscheduler.columns.pod_classes import PodClasses
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.cycle_state import StateKey
 from kube_pyscheduler.framework.default_selector import DefaultSelectors
 from kube_pyscheduler.framework.interfaces import (
@@ -38,6 +45,7 @@ from kube_pyscheduler.plugins.pod_topology_spread.constraints import (
     parse,
     with_selector,
 )
+from kube_pyscheduler.plugins.pod_topology_spread.eligible import rule_of
 from kube_pyscheduler.plugins.pod_topology_spread.hard import HardSpreadKernel
 from kube_pyscheduler.plugins.pod_topology_spread.soft import SoftSpreadKernel
 
@@ -118,7 +126,9 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
     # Events
 
     def events(self) -> Sequence[EventRegistration]:
-        pod_changed = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        # The last one is for pods that begin to go, which are not counted any more.
+        pod_updated = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_OTHER
+        pod_changed = Action.ADD | pod_updated | Action.DELETE
         node_changed = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
             EventRegistration(ClusterEvent(Resource.POD, pod_changed), self._after_pod, self._hint_fragment),
@@ -127,11 +137,12 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
 
     def _hint_fragment(self, pod: Pod) -> Hashable:
         """Events of the waiting pod itself are judged for it alone, so its uid does not tell pods apart."""
-        labels = frozenset(pod.metadata.labels.items())
         if pod.spec.topology_spread_constraints:
             own = own_hard(pod)
-            return pod.uid if own.problem else (pod.namespace, labels, own.constraints)
-        return pod.namespace, labels, pod.metadata.controller()
+            if own.problem:
+                return pod.uid
+            return pod.namespace, tuple([(c, rule_of(pod, c, ())) for c in own.constraints])
+        return pod.namespace, frozenset(pod.metadata.labels.items()), pod.metadata.controller()
 
     def _hard(self, pod: Pod, view: Listers) -> Constraints:
         own = own_hard(pod)
@@ -140,34 +151,33 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
         return self._constraints(pod, own, self._default_hard, view)
 
     def _after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, view: Listers) -> QueueingHint:
-        """Source: isSchedulableAfterPodChange."""
+        """Source: isSchedulableAfterPodChange. Upstream waits until a pod is gone that does not count from when it was
+        told to go."""
         if any(changed is not None and not _is_involved(changed, pod) for changed in (old, new)):
             return QueueingHint.SKIP
         constraints = self._hard(pod, view)
-        if old is None or new is None:
-            changed = new or old
-            assert changed is not None
-            return _queue_if(any(_counts(constraints, changed.metadata.labels)))
-        if (
-            pod.uid == new.uid
-            and new.spec.tolerations != old.spec.tolerations
-            and any(constraint.honor_taints for constraint in constraints)
-        ):
-            return QueueingHint.QUEUE
-        return _queue_if(_counts(constraints, old.metadata.labels) != _counts(constraints, new.metadata.labels))
+        if old is not None and new is not None and pod.uid == new.uid:
+            if self._hard(old, view) != self._hard(new, view):
+                return QueueingHint.QUEUE
+            is_tolerant = new.spec.tolerations != old.spec.tolerations
+            if is_tolerant and any(constraint.honor_taints for constraint in constraints):
+                return QueueingHint.QUEUE
+        return queue_if(_counts(constraints, old) != _counts(constraints, new))
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node | None, view: Listers) -> QueueingHint:
-        """Source: isSchedulableAfterNodeChange."""
+        """Source: isSchedulableAfterNodeChange. Upstream forgets node affinity, and wakes for every taint."""
         constraints = self._hard(pod, view)
         was_in = old is not None and has_all_keys(old.metadata.labels, constraints)
         is_in = new is not None and has_all_keys(new.metadata.labels, constraints)
         if old is None or new is None:
-            return _queue_if(was_in or is_in)
+            return queue_if(was_in or is_in)
         if was_in != is_in:
             return QueueingHint.QUEUE
         before, after = old.metadata.labels, new.metadata.labels
-        moved = any(before.get(c.topology_key, "") != after.get(c.topology_key, "") for c in constraints)
-        return _queue_if(is_in and (moved or old.spec.taints != new.spec.taints))
+        if not is_in or any(before.get(c.topology_key, "") != after.get(c.topology_key, "") for c in constraints):
+            return queue_if(is_in)
+        rules = [rule_of(pod, constraint, ()) for constraint in constraints]
+        return queue_if(any(rule.includes(old) != rule.includes(new) for rule in rules))
 
 
 def _is_involved(changed: Pod, waiting: Pod) -> bool:
@@ -179,10 +189,7 @@ def _is_involved(changed: Pod, waiting: Pod) -> bool:
     return changed.namespace == waiting.namespace
 
 
-def _counts(constraints: Constraints, labels: Mapping[str, str]) -> list[bool]:
-    """Which constraints count a pod with these labels."""
-    return [constraint.selector.matches(labels) for constraint in constraints]
-
-
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+def _counts(constraints: Constraints, pod: Pod | None) -> list[bool]:
+    """Which constraints count a pod."""
+    is_there = pod is not None and not pod.is_terminating
+    return [is_there and pod is not None and c.selector.matches(pod.metadata.labels) for c in constraints]

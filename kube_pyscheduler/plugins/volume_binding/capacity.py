@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kube_pyscheduler.columns.arrays import Ints, Rows, grown
@@ -11,7 +13,7 @@ from kube_pyscheduler.framework.listers import Lister
 from kube_pyscheduler.objects.quantity import RawQuantity, parse_milli, to_units
 from kube_pyscheduler.objects.selectors import NodeSelector
 from kube_pyscheduler.objects.storage import CSIStorageCapacity
-from kube_pyscheduler.plugins.volume_binding.topology import Matchers, labelled_nodes, one_label
+from kube_pyscheduler.plugins.volume_binding.topology import Matchers, label_keys, labelled_nodes, one_label
 
 NO_ROOM = -1
 
@@ -62,9 +64,12 @@ class ClassRoom:
         self._matchers = matchers
         self._by_label: dict[str, LabelRoom] = {}
         self._others: dict[str, tuple[NodeSelector, int]] = {}
+        self.node_labels: set[str] = set()
+        """All labels of nodes that objects look at, or ever did."""
 
     def set(self, key: str, nodes: NodeSelector, limit: int | None) -> None:
         """Take in what the object ``key`` says of ``nodes``: bytes; None takes it back."""
+        self.node_labels.update(label_keys(nodes))
         simple = one_label(nodes)
         if simple is not None:
             label, values = simple
@@ -116,6 +121,11 @@ class StorageRoom:
             if room is None:
                 room = self._classes[capacity.storage_class_name] = ClassRoom(self._table, self._matchers)
             room.set(key, nodes, to_units(parse_milli(limit)))
+
+    def node_labels(self, storage_class: str) -> Iterable[str]:
+        """The labels of nodes that matter for the room of a class."""
+        room = self._classes.get(storage_class)
+        return () if room is None else room.node_labels
 
     def room(self, storage_class: str, rows: Rows) -> Ints:
         """int64[len(rows)]: as ``ClassRoom.room``, for volumes of a class."""

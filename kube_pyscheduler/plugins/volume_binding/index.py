@@ -8,7 +8,7 @@ from kube_pyscheduler.framework.listers import AssumingLister, Listers
 from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim, claim_class, volume_class
 from kube_pyscheduler.plugins.volume_binding.capacity import StorageRoom
 from kube_pyscheduler.plugins.volume_binding.pool import VolumePool, is_available, suits
-from kube_pyscheduler.plugins.volume_binding.topology import Matchers
+from kube_pyscheduler.plugins.volume_binding.topology import Matchers, affinity_of, allowed_nodes, label_keys
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -56,6 +56,17 @@ class VolumeIndex:
         if pool is None:
             pool = self._pools[storage_class] = VolumePool(self.table, self.matchers)
         return pool
+
+    def node_labels(self, listers: Listers, claim: PersistentVolumeClaim) -> set[str]:
+        """The labels of nodes that decide where the claim can be bound; perhaps some that once did."""
+        name = claim_class(claim)
+        found = {*self.pool(name).node_labels, *self.room.node_labels(name)}
+        known = listers.storage_classes.get(name)
+        if known is not None:
+            found.update(label_keys(allowed_nodes(known.allowed_topologies)))
+        for volume in self.meant_for(listers.persistent_volumes, claim):
+            found.update(label_keys(affinity_of(volume)))
+        return found
 
     def meant_for(
         self, volumes: AssumingLister[PersistentVolume], claim: PersistentVolumeClaim

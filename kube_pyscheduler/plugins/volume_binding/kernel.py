@@ -107,7 +107,7 @@ class VolumeBindingKernel(FilterKernel):
         """Volumes meant for one of the claims; the number of the i-th is −1−i."""
         self._matches_of_all: list[Match] | None = None
         """What the last look at all rows found."""
-        self._bound = [_bound_volume(listers, claim) for claim in claims.bound]
+        self._bound = [bound_volume(listers, claim) for claim in claims.bound]
         self._errors = [bound.problem for bound in self._bound if bound is not None and bound.problem]
         self.may_fail = bool(self._errors)
 
@@ -269,7 +269,7 @@ class VolumeBindingKernel(FilterKernel):
         return pool.at(number) if number >= 0 else self._meant[-1 - number]
 
 
-def _bound_volume(listers: Listers, claim: PersistentVolumeClaim) -> BoundVolume | None:
+def bound_volume(listers: Listers, claim: PersistentVolumeClaim) -> BoundVolume | None:
     """The volume of a bound claim, if it exists. Source: tryTranslatePVToCSI."""
     volume = listers.persistent_volumes.latest(claim.spec.volume_name)
     if volume is None:

@@ -17,8 +17,8 @@ from kube_pyscheduler.columns.vocabulary import ABSENT, LookupTable, Vocabulary
 from kube_pyscheduler.objects.pod import VolumeClaimSpec
 from kube_pyscheduler.objects.quantity import parse_milli, to_units
 from kube_pyscheduler.objects.selectors import NodeSelector
-from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim
-from kube_pyscheduler.plugins.volume_binding.topology import Matchers, affinity_of, one_label
+from kube_pyscheduler.objects.storage import PersistentVolume, PersistentVolumeClaim, claim_class, volume_class
+from kube_pyscheduler.plugins.volume_binding.topology import Matchers, affinity_of, label_keys, one_label
 
 NONE = np.int32(2**31 - 1)
 """In place of a volume's position: there is no volume."""
@@ -67,6 +67,18 @@ def is_available(volume: PersistentVolume) -> bool:
     """Whether the volume waits for any claim that it suits."""
     return (
         volume.spec.claim_ref is None and volume.status.phase == "Available" and not volume.metadata.deletion_timestamp
+    )
+
+
+def is_candidate(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim may take a volume that waits for any claim; the plain form of ``VolumePool.choose``."""
+    selector = claim.spec.selector
+    return (
+        is_available(volume)
+        and volume_class(volume) == claim_class(claim)
+        and suits(volume, claim)
+        and set(volume.spec.access_modes).issuperset(claim.spec.access_modes)
+        and (selector is None or selector.matches(volume.metadata.labels))
     )
 
 
@@ -139,6 +151,8 @@ class VolumePool:
         self._label_of: list[int] = []
         """By affinity: the label it asks for a value of, ABSENT where it is not so simple."""
         self._selected: dict[Hashable, LookupTable[Labels, np.bool_]] = {}
+        self.node_labels: set[str] = set()
+        """All labels of nodes that volumes look at, or ever did."""
 
     def __len__(self) -> int:
         return len(self._order)
@@ -235,6 +249,7 @@ class VolumePool:
         affinity = affinity_of(volume)
         number = self._affinities.intern(affinity)
         if number == len(self._label_of):
+            self.node_labels.update(label_keys(affinity))
             self._label_of.append(self._place(number, affinity))
         labels = tuple(sorted(volume.metadata.labels.items()))
         return (

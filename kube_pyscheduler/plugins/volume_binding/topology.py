@@ -75,6 +75,12 @@ def one_label(selector: NodeSelector) -> tuple[str, frozenset[str]] | None:
     return (keys.pop(), frozenset(values)) if len(keys) == 1 else None
 
 
+def label_keys(selector: NodeSelector | None) -> frozenset[str]:
+    """The labels that the selector looks at."""
+    terms = selector.node_selector_terms if selector is not None else ()
+    return frozenset(requirement.key for term in terms for requirement in term.match_expressions)
+
+
 def allowed_nodes(terms: tuple[TopologySelectorTerm, ...]) -> NodeSelector | None:
     """``allowedTopologies`` of a class; None is all nodes. Source: MatchTopologySelectorTerms."""
     if not terms:

@@ -10,7 +10,14 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Codes, Ints, RowIndex, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.cycle_state import StateKey
 from kube_pyscheduler.framework.interfaces import (
     CycleContext,
@@ -22,6 +29,7 @@ from kube_pyscheduler.framework.interfaces import (
 )
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import SKIP, Status, unresolvable, unschedulable
+from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.storage import PersistentVolumeClaim
 from kube_pyscheduler.plugins.volume_restrictions.use import Disk, VolumeUse, uses_of
@@ -123,7 +131,7 @@ class VolumeRestrictions(PreFilter, NodeFilter):
     def events(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_gone, _waiting_for),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE), _node_changed, _waiting_for),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _claim_added, _waiting_for),
         )
 
@@ -134,19 +142,34 @@ def _waiting_for(pod: Pod) -> Hashable:
 
 
 def _pod_gone(pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
-    if old.namespace != pod.namespace:
-        return QueueingHint.SKIP
+    """Upstream skips disks that pods of different namespaces share, and wakes for any claim they share."""
     wanted, freed = uses_of(pod), uses_of(old)
     disk_freed = any(
         mine.identity == theirs.identity and not (mine.read_only and theirs.read_only)
         for mine in wanted.disks
         for theirs in freed.disks
     )
-    # The access modes of the claims are not looked at.
-    helps = disk_freed or not set(wanted.claims).isdisjoint(freed.claims)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    if disk_freed or old.namespace != pod.namespace:
+        return queue_if(disk_freed)
+    shared = set(wanted.claims).intersection(freed.claims)
+    return queue_if(bool(_exclusive(pod, view) & shared))
+
+
+def _exclusive(pod: Pod, view: Listers) -> set[str]:
+    """Names of the pod's claims that admit one pod only."""
+    found = [view.persistent_volume_claims.get(f"{pod.namespace}/{name}") for name in uses_of(pod).claims]
+    return {claim.name for claim in found if claim is not None and "ReadWriteOncePod" in claim.spec.access_modes}
+
+
+def _node_changed(pod: Pod, old: Node | None, new: Node | None, view: Listers) -> QueueingHint:
+    """A node that comes has none of the disks. One that goes does not use claims any more; upstream waits until its
+    pods are gone."""
+    if new is not None:
+        return queue_if(bool(uses_of(pod).disks))
+    use = view.nodes.attached(VolumeUse.over)
+    claimed = [use.is_claimed(view.nodes, f"{pod.namespace}/{name}") for name in _exclusive(pod, view)]
+    return queue_if(not all(claimed))
 
 
 def _claim_added(pod: Pod, old: None, new: PersistentVolumeClaim, view: Listers) -> QueueingHint:
-    helps = new.namespace == pod.namespace and new.name in uses_of(pod).claims
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    return queue_if(new.namespace == pod.namespace and new.name in uses_of(pod).claims)

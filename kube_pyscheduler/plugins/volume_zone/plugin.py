@@ -11,12 +11,20 @@ from kube_pyscheduler.columns.arrays import Codes, Rows
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.vocabulary import ABSENT, Membership
-from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
+from kube_pyscheduler.framework.cluster_event import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    QueueingHint,
+    Resource,
+    queue_if,
+)
 from kube_pyscheduler.framework.cycle_state import StateKey
 from kube_pyscheduler.framework.interfaces import CycleContext, FilterKernel, NodeFilter, PreFilter, PreFilterResult
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import SKIP, Status, unresolvable
 from kube_pyscheduler.objects.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.storage import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -72,16 +80,12 @@ class VolumeZone(PreFilter, NodeFilter):
     name = "VolumeZone"
 
     def pre_filter(self, ctx: CycleContext, pod: PodInfo) -> PreFilterResult | Status | None:
-        topologies: list[Topology] = []
-        for name in pod.derived(claim_names):
-            found = _volume_of(ctx.listers, pod.pod.namespace, name)
-            if isinstance(found, Status):
-                return found
-            if found is not None:
-                topologies += topologies_of(found)
+        topologies = _topologies(ctx.listers, pod.pod.namespace, pod.derived(claim_names))
+        if isinstance(topologies, Status):
+            return topologies
         if not topologies:
             return SKIP
-        ctx.state.write(TOPOLOGIES, tuple(dict.fromkeys(topologies)))
+        ctx.state.write(TOPOLOGIES, topologies)
         return None
 
     def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
@@ -92,7 +96,9 @@ class VolumeZone(PreFilter, NodeFilter):
         change = Action.ADD | Action.UPDATE
         return (
             EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_added, _waiting_for),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), _node_changed, _waiting_for
+            ),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, change), _claim_changed, _waiting_for),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, change), _volume_changed, _waiting_for),
         )
@@ -125,6 +131,18 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
     return found
 
 
+def _topologies(listers: Listers, namespace: str, names: tuple[str, ...]) -> tuple[Topology, ...] | Status:
+    """What the volumes of the claims ask of nodes, or what keeps the pod away from all of them."""
+    found: dict[Topology, None] = {}
+    for name in names:
+        volume = _volume_of(listers, namespace, name)
+        if isinstance(volume, Status):
+            return volume
+        if volume is not None:
+            found.update(dict.fromkeys(topologies_of(volume)))
+    return tuple(found)
+
+
 def _volume_of(listers: Listers, namespace: str, name: str) -> PersistentVolume | Status | None:
     """The volume a claim is bound to; None if the claim may wait for the pod, else what keeps the pod away."""
     if not name:
@@ -152,18 +170,42 @@ def _unbound(listers: Listers, claim: PersistentVolumeClaim) -> Status | None:
     return unresolvable("PersistentVolume had no name")
 
 
+def _claims(pod: Pod, view: Listers) -> list[PersistentVolumeClaim]:
+    """Those of the pod's claims that exist."""
+    found = [view.persistent_volume_claims.get(f"{pod.namespace}/{name}") for name in claim_names(pod)]
+    return [claim for claim in found if claim is not None]
+
+
 def _class_added(pod: Pod, old: None, new: StorageClass, view: Listers) -> QueueingHint:
-    helps = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    if new.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return QueueingHint.SKIP
+    return queue_if(any(claim_class(claim) == new.name for claim in _claims(pod, view)))
 
 
 def _claim_changed(
     pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim, view: Listers
 ) -> QueueingHint:
-    helps = new.namespace == pod.namespace and new.name in claim_names(pod)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    if new.namespace != pod.namespace or new.name not in claim_names(pod):
+        return QueueingHint.SKIP
+    return queue_if(old is None or (old.spec.volume_name, claim_class(old)) != (new.spec.volume_name, claim_class(new)))
 
 
 def _volume_changed(pod: Pod, old: PersistentVolume | None, new: PersistentVolume, view: Listers) -> QueueingHint:
-    helps = old is None or topologies_of(old) != topologies_of(new)
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+    if old is not None and topologies_of(old) == topologies_of(new):
+        return QueueingHint.SKIP
+    return queue_if(any(claim.spec.volume_name == new.name for claim in _claims(pod, view)))
+
+
+def _node_changed(pod: Pod, old: Node | None, new: Node, view: Listers) -> QueueingHint:
+    topologies = _topologies(view, pod.namespace, claim_names(pod))
+    if isinstance(topologies, Status):
+        return QueueingHint.SKIP
+    return queue_if(_is_there(new, topologies) and (old is None or not _is_there(old, topologies)))
+
+
+def _is_there(node: Node, topologies: tuple[Topology, ...]) -> bool:
+    """Whether a node is where the volumes are; the plain form of the kernel."""
+    labels = node.metadata.labels
+    if not any(key in labels for key in TOPOLOGY_LABELS):
+        return True
+    return all(labels.get(key, labels.get(_GA_LABEL.get(key, key))) in values for key, values in topologies)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from kube_pyscheduler.framework.cluster_event import Resource
 from kube_pyscheduler.framework.interfaces import RowChange
 from kube_pyscheduler.framework.row_changes import StatedChanges
 from kube_pyscheduler.objects.node import Node
@@ -205,8 +206,8 @@ def test_a_claim_counts_as_the_volume_it_is_bound_to() -> None:
 
 def test_a_pod_that_leaves_helps_if_it_had_such_a_volume() -> None:
     plugin = IN_TREE["MaxEBSVolumeCount"](None)
-    hints = [registration.hint for registration in plugin.events() if registration.hint is not None]
-    (hint,) = hints
+    (hint,) = [registration.hint for registration in plugin.events() if registration.event.resource == Resource.POD]
+    assert hint is not None
     waiting = holder("MaxEBSVolumeCount", [9])
     view: Any = None
     assert hint(waiting, holder("MaxEBSVolumeCount", [1], "n"), None, view).value == "Queue"

@@ -13,13 +13,14 @@ from kube_pyscheduler.objects.resource import DeviceClass, ResourceClaim
 from kube_pyscheduler.plugins.dynamic_resources.plugin import DynamicResources
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from tests.builders import make_node
-from tests.plugins.asking import registered
 from tests.plugins.dynamic_resources.world import (
     World,
     allocation,
+    device,
     make_claim,
     make_class,
     make_pod,
+    make_slice,
     reserved,
 )
 
@@ -32,27 +33,8 @@ POD = make_pod("p", "c")
 def queues(plugin: Plugin, resource: Resource, action: Action, pod: Pod, old: Any, new: Any, *known: Any) -> bool:
     """What the plugin says, where these objects are known."""
     (registration,) = [r for r in plugin.events() if r.event.resource == resource and r.event.action & action]
-    if registration.hint is None:
-        return True
+    assert registration.hint is not None
     return registration.hint(pod, old, new, World(*known).cache.listers) is QueueingHint.QUEUE
-
-
-def test_the_events_that_are_asked_for() -> None:
-    assert registered(DynamicResources()) == {
-        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
-        Resource.RESOURCE_CLAIM: Action.ADD | Action.UPDATE,
-        Resource.POD: Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
-        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
-        Resource.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
-    }
-    assert registered(NodeResourcesFit())[Resource.DEVICE_CLASS] == Action.ADD | Action.UPDATE
-
-
-@pytest.mark.parametrize(
-    "resource", [Resource.NODE, Resource.DEVICE_CLASS, Resource.RESOURCE_SLICE], ids=lambda resource: resource.value
-)
-def test_whatever_brings_devices_wakes(resource: Resource) -> None:
-    assert queues(DynamicResources(), resource, Action.ADD, POD, None, None)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +43,9 @@ def test_whatever_brings_devices_wakes(resource: Resource) -> None:
         # Devices are given back, by whatever claim.
         (HELD, FREE, [FREE], True),
         (OTHER_HELD, OTHER, [FREE, OTHER], True),
+        # It has its own, and there is nothing left anyway.
+        (OTHER_HELD, OTHER, [HELD, OTHER], False),
+        (OTHER_HELD, OTHER, [FREE, make_claim("third", status=allocation(("n0", "a")))], False),
         # Its own claim comes or changes.
         (None, FREE, [FREE], True),
         (FREE, HELD, [HELD], True),
@@ -75,7 +60,8 @@ def test_whatever_brings_devices_wakes(resource: Resource) -> None:
     ],
 )
 def test_claims(old: ResourceClaim | None, new: ResourceClaim, known: list[ResourceClaim], wakes: bool) -> None:
-    assert queues(DynamicResources(), Resource.RESOURCE_CLAIM, Action.UPDATE, POD, old, new, *known) is wakes
+    there = (make_node("n0"), make_class(), make_slice("s", [device("a")], node="n0"))
+    assert queues(DynamicResources(), Resource.RESOURCE_CLAIM, Action.UPDATE, POD, old, new, *there, *known) is wakes
 
 
 OWNED = make_claim(
@@ -126,7 +112,8 @@ def test_classes_that_offer_a_resource(pod: Pod, old: DeviceClass | None, new: D
     [
         # Devices may serve what the node has nothing of.
         ([make_class(extended=GPU)], {}, None, True),
-        ([make_class(extended=GPU)], {GPU: "0"}, {GPU: "0"}, True),
+        ([make_class(extended=GPU)], {GPU: "0"}, {GPU: "1"}, True),
+        ([make_class(extended=GPU)], {GPU: "0", "cpu": "3"}, {GPU: "0", "cpu": "4"}, False),
         ([make_class(extended=GPU)], {"cpu": "500m"}, None, False),
         ([], {}, None, False),
         ([make_class(extended=GPU)], {GPU: "1"}, {GPU: "1"}, False),
@@ -139,4 +126,4 @@ def test_nodes_where_devices_serve_a_resource(
     old = None if before is None else make_node(allocatable=before)
     action = Action.ADD if old is None else Action.UPDATE_NODE_ALLOCATABLE
     new = make_node(allocatable=allocatable)
-    assert queues(NodeResourcesFit(), Resource.NODE, action, WANTS, old, new, *classes) is wakes
+    assert queues(NodeResourcesFit(), Resource.NODE, action, WANTS, old, new, new, *classes) is wakes

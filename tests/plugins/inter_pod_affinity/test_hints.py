@@ -13,6 +13,7 @@ from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.objects.group import Namespace
 from kube_pyscheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.builders import make_node, make_pod
+from tests.plugins.hints import Case, answer
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -33,9 +34,9 @@ def ask(resource: Resource, action: Action, pod: Any, old: Any, new: Any) -> boo
     return matching[0].hint(pod, old, new, view) is QueueingHint.QUEUE
 
 
-def wanting(kind: str, *terms: dict[str, Any], **labels: str) -> Any:
+def wanting(kind: str, *terms: dict[str, Any], name: str = "waiting", node: str = "", **labels: str) -> Any:
     affinity = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
-    return make_pod("waiting", labels=labels, affinity=affinity)
+    return make_pod(name, node=node, labels=labels, affinity=affinity)
 
 
 def term(app: str, **more: Any) -> dict[str, Any]:
@@ -46,6 +47,7 @@ NEAR = wanting("podAffinity", term("db"))
 NEAR_BOTH = wanting("podAffinity", term("db"), {"topologyKey": "rack", "labelSelector": {"matchLabels": {"tier": "x"}}})
 FAR = wanting("podAntiAffinity", term("db"))
 NEAR_RED = wanting("podAffinity", term("db", namespaceSelector={"matchLabels": {"team": "red"}}))
+FAR_FROM_RED = wanting("podAntiAffinity", term("db", namespaceSelector={"matchLabels": {"team": "red"}}))
 PLAIN = make_pod("waiting", labels={"app": "web"})
 
 
@@ -110,7 +112,7 @@ def node(**labels: str) -> Any:
         (NEAR, None, node(zone="a"), True),
         (NEAR, None, node(), False),
         (FAR, None, node(), True),
-        (PLAIN, None, node(zone="a"), False),
+        (PLAIN, None, node(zone="a"), True),
         (NEAR, node(), node(zone="a"), True),
         (NEAR, node(zone="a"), node(zone="b"), True),
         (NEAR, node(zone="a"), node(), False),
@@ -132,15 +134,25 @@ def test_nodes_wake_those_that_they_may_help(waiting: Any, old: Any, new: Any, q
         (NEAR_RED, None, namespace("x", team="blue"), False),
         (NEAR_RED, namespace("x", team="blue"), namespace("x", team="red"), True),
         (NEAR_RED, namespace("x", team="red"), namespace("x", team="red", other="y"), False),
-        (NEAR_RED, namespace("x", team="red"), None, True),
-        (PLAIN, namespace("default"), namespace("default", team="red"), True),
-        (PLAIN, namespace("default", team="red"), namespace("default", team="red"), False),
-        (PLAIN, namespace("x"), namespace("x", team="red"), False),
+        (NEAR_RED, namespace("x", team="red"), None, False),
+        (FAR_FROM_RED, namespace("x", team="red"), None, True),
+        (FAR_FROM_RED, namespace("x", team="red"), namespace("x", team="blue"), True),
+        (FAR_FROM_RED, namespace("x", team="blue"), namespace("x", team="red"), False),
+        (PLAIN, namespace("default"), namespace("default", team="red"), False),
     ],
 )
 def test_namespaces_wake_those_whose_terms_select_them(waiting: Any, old: Any, new: Any, queues: bool) -> None:
     action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
     assert ask(Resource.NAMESPACE, action, waiting, old, new) == queues
+
+
+def test_a_namespace_that_is_not_meant_any_more_frees_its_pods() -> None:
+    red = term("web", namespaceSelector={"matchLabels": {"team": "red"}})
+    hater = wanting("podAntiAffinity", red, name="hater", node="n1")
+    old = namespace("default", team="red")
+    for new, helps in ((namespace("default", team="blue"), True), (namespace("default", team="red", x="y"), False)):
+        case = Case("InterPodAffinity", Resource.NAMESPACE, Action.UPDATE, PLAIN, old, new, helps, (hater,))
+        assert answer(case) is helps
 
 
 def test_pods_are_told_apart_by_what_the_hints_read() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube_pyscheduler.objects.node import Node
@@ -121,6 +122,15 @@ def random_spec(rng: random.Random) -> dict[str, Any]:
     return spec
 
 
+def resized(pod: Pod, like: Pod) -> Pod:
+    """The pod with the requests of another one."""
+    containers = [
+        msgspec.structs.replace(own, resources=other.resources)
+        for own, other in zip(pod.spec.containers, like.spec.containers, strict=True)
+    ]
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=tuple(containers)))
+
+
 class Mirror:
     """The same events into a real cluster and into plain dictionaries."""
 
@@ -143,12 +153,12 @@ class Mirror:
                 self.cluster.cache.remove_node(node)
             case "pod":
                 self.serial += 1
-                pod = make_pod(f"p{self.serial}", node=rng.choice(NODE_NAMES), **random_spec(rng))
+                priority = rng.choice([0, 0, 10])
+                pod = make_pod(f"p{self.serial}", node=rng.choice(NODE_NAMES), priority=priority, **random_spec(rng))
                 self.pods[pod.uid] = pod
                 self.cluster.cache.set_pod(pod)
             case "resize" if self.pods:
-                old = self.pods[rng.choice(sorted(self.pods))]
-                pod = make_pod(old.name, node=old.spec.node_name, **random_spec(rng))
+                pod = resized(self.pods[rng.choice(sorted(self.pods))], make_pod(**random_spec(rng)))
                 self.pods[pod.uid] = pod
                 self.cluster.cache.set_pod(pod)
             case "gone" if self.pods:

@@ -1,4 +1,4 @@
-"""Both answers of every hint of the node-scoped plugins."""
+"""Which pods that go, and which nodes, make room."""
 
 from __future__ import annotations
 
@@ -6,174 +6,95 @@ from typing import Any
 
 import pytest
 
-from kube_pyscheduler.framework.cluster_event import Action, QueueingHint, Resource
-from kube_pyscheduler.framework.interfaces import Plugin
-from kube_pyscheduler.framework.listers import Listers
-from kube_pyscheduler.plugins import IN_TREE
+from kube_pyscheduler.config.args import NodeAffinityArgs, NodeResourcesFitArgs
+from kube_pyscheduler.framework.cluster_event import Action, Resource
+from kube_pyscheduler.objects.meta import Object
+from kube_pyscheduler.objects.pod import NodeAffinity, Pod
+from kube_pyscheduler.objects.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from tests.builders import make_node, make_pod
+from tests.plugins.hints import Case, answer
+
+NODE = make_node()
+GPU = "example.com/gpu"
+WAITING = make_pod("waiting", requests={"cpu": "2"}, priority=5)
 
 
-def ask(plugin: str, resource: Resource, action: Action, pod: Any, old: Any, new: Any) -> QueueingHint:
-    """What the plugin's registration for this event says; the registration must exist."""
-    made: Plugin = IN_TREE[plugin](None)
-    matching = [r for r in made.events() if r.event.resource == resource and r.event.action & action]
-    assert len(matching) == 1
-    hint = matching[0].hint
-    return QueueingHint.QUEUE if hint is None else hint(pod, old, new, Listers())
-
-
-WAITING = make_pod("waiting", requests={"cpu": "2"})
-TOLERANT = make_pod("waiting", tolerations=[{"key": "k", "operator": "Exists"}])
-PORTED = make_pod("waiting", containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
-TAINTED = make_node("n", taints=[{"key": "k", "effect": "NoSchedule"}])
-CORDONED = make_node("n", unschedulable=True)
-SELECTIVE = make_pod("waiting", nodeSelector={"disk": "ssd"})
-FEATURED = make_pod("waiting", hostNetwork=True, hostUsers=False)
-
-
-def port_holder(number: int, node: str = "n") -> Any:
-    return make_pod("holder", node=node, containers=[{"name": "c", "ports": [{"hostPort": number}]}])
+def holder(name: str = "gone", cpu: str = "1", priority: int = 5, **more: Any) -> Pod:
+    return make_pod(name, node="n1", requests={"cpu": cpu}, priority=priority, **more)
 
 
 @pytest.mark.parametrize(
-    ("plugin", "resource", "action", "pod", "old", "new", "queues"),
+    ("pod", "gone", "known", "helps"),
     [
-        ("NodeName", Resource.NODE, Action.ADD, WAITING, None, make_node(), True),
-        ("NodeUnschedulable", Resource.NODE, Action.ADD, WAITING, None, make_node(), True),
-        ("NodeUnschedulable", Resource.NODE, Action.ADD, WAITING, None, CORDONED, False),
-        ("NodeUnschedulable", Resource.NODE, Action.UPDATE_NODE_TAINT, WAITING, CORDONED, make_node("n"), True),
-        ("NodeUnschedulable", Resource.NODE, Action.UPDATE_NODE_TAINT, WAITING, make_node("n"), make_node("n"), False),
+        (WAITING, holder(), (NODE,), True),
+        # There is not enough without it, either.
+        (WAITING, holder(), (NODE, holder("stays", "3")), False),
+        # What stays is less important, so that it could be sent away now; but not by pods that send nobody away.
+        (WAITING, holder(), (NODE, holder("stays", "3", 4)), True),
         (
-            "NodeUnschedulable",
-            Resource.POD,
-            Action.UPDATE_POD_TOLERATION,
-            WAITING,
-            WAITING,
-            make_pod("waiting", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]),
-            True,
-        ),
-        ("NodeUnschedulable", Resource.POD, Action.UPDATE_POD_TOLERATION, WAITING, WAITING, TOLERANT, False),
-        ("TaintToleration", Resource.NODE, Action.ADD, TOLERANT, None, TAINTED, True),
-        ("TaintToleration", Resource.NODE, Action.ADD, WAITING, None, TAINTED, False),
-        ("TaintToleration", Resource.NODE, Action.UPDATE_NODE_TAINT, WAITING, TAINTED, make_node("n"), True),
-        ("TaintToleration", Resource.NODE, Action.UPDATE_NODE_TAINT, TOLERANT, TAINTED, make_node("n"), False),
-        ("TaintToleration", Resource.POD, Action.UPDATE_POD_TOLERATION, WAITING, WAITING, TOLERANT, True),
-        ("TaintToleration", Resource.POD, Action.UPDATE_POD_TOLERATION, WAITING, None, make_pod("other"), False),
-        ("NodeAffinity", Resource.NODE, Action.ADD, SELECTIVE, None, make_node(labels={"disk": "ssd"}), True),
-        ("NodeAffinity", Resource.NODE, Action.ADD, SELECTIVE, None, make_node(), False),
-        (
-            "NodeAffinity",
-            Resource.NODE,
-            Action.UPDATE_NODE_LABEL,
-            SELECTIVE,
-            make_node(),
-            make_node(labels={"disk": "ssd"}),
-            True,
-        ),
-        (
-            "NodeAffinity",
-            Resource.NODE,
-            Action.UPDATE_NODE_LABEL,
-            SELECTIVE,
-            make_node(labels={"disk": "ssd"}),
-            make_node(labels={"disk": "ssd", "x": "y"}),
+            make_pod("waiting", requests={"cpu": "2"}, priority=5, preemptionPolicy="Never"),
+            holder(),
+            (NODE, holder("stays", "3", 4)),
             False,
         ),
-        ("NodePorts", Resource.NODE, Action.ADD, PORTED, None, make_node(), True),
-        ("NodePorts", Resource.POD, Action.DELETE, PORTED, port_holder(80), None, True),
-        ("NodePorts", Resource.POD, Action.DELETE, PORTED, port_holder(81), None, False),
-        ("NodePorts", Resource.POD, Action.DELETE, PORTED, port_holder(80, node=""), None, False),
-        ("NodeResourcesFit", Resource.POD, Action.DELETE, WAITING, make_pod("r", node="n"), None, True),
-        ("NodeResourcesFit", Resource.POD, Action.DELETE, WAITING, make_pod("r"), None, False),
-        (
-            "NodeResourcesFit",
-            Resource.POD,
-            Action.UPDATE_POD_SCALE_DOWN,
-            WAITING,
-            make_pod("r", node="n", requests={"cpu": "2"}),
-            make_pod("r", node="n", requests={"cpu": "1"}),
-            True,
-        ),
-        (
-            "NodeResourcesFit",
-            Resource.POD,
-            Action.UPDATE_POD_SCALE_DOWN,
-            WAITING,
-            make_pod("r", node="n", requests={"cpu": "2", "example.com/gpu": "2"}),
-            make_pod("r", node="n", requests={"cpu": "2", "example.com/gpu": "1"}),
-            False,
-        ),
-        ("NodeResourcesFit", Resource.POD, Action.UPDATE_POD_SCALE_DOWN, WAITING, WAITING, WAITING, True),
-        (
-            "NodeResourcesFit",
-            Resource.POD,
-            Action.UPDATE_POD_SCALE_DOWN,
-            WAITING,
-            make_pod("r"),
-            make_pod("r", requests={}),
-            False,
-        ),
-        ("NodeResourcesFit", Resource.NODE, Action.ADD, WAITING, None, make_node(), True),
-        ("NodeResourcesFit", Resource.NODE, Action.ADD, WAITING, None, make_node(allocatable={"cpu": "1"}), False),
-        ("NodeResourcesFit", Resource.NODE, Action.ADD, WAITING, None, make_node(allocatable={"pods": "0"}), False),
-        (
-            "NodeResourcesFit",
-            Resource.NODE,
-            Action.UPDATE_NODE_ALLOCATABLE,
-            WAITING,
-            make_node(allocatable={"cpu": "1"}),
-            make_node(),
-            True,
-        ),
-        (
-            "NodeResourcesFit",
-            Resource.NODE,
-            Action.UPDATE_NODE_ALLOCATABLE,
-            WAITING,
-            make_node(),
-            make_node(allocatable={"example.com/gpu": "1"}),
-            False,
-        ),
-        (
-            "NodeDeclaredFeatures",
-            Resource.NODE,
-            Action.UPDATE_NODE_DECLARED_FEATURE,
-            FEATURED,
-            make_node(),
-            make_node(features=["UserNamespacesHostNetworkSupport"]),
-            True,
-        ),
-        (
-            "NodeDeclaredFeatures",
-            Resource.NODE,
-            Action.UPDATE_NODE_DECLARED_FEATURE,
-            FEATURED,
-            make_node(),
-            make_node(),
-            False,
-        ),
-        ("NodeDeclaredFeatures", Resource.POD, Action.UPDATE_POD_OTHER, FEATURED, FEATURED, make_pod("waiting"), True),
-        ("NodeDeclaredFeatures", Resource.POD, Action.UPDATE_POD_OTHER, FEATURED, FEATURED, FEATURED, False),
-        (
-            "SchedulingGates",
-            Resource.POD,
-            Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-            WAITING,
-            make_pod("waiting", schedulingGates=[{"name": "x"}]),
-            WAITING,
-            True,
-        ),
-        (
-            "SchedulingGates",
-            Resource.POD,
-            Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-            WAITING,
-            None,
-            make_pod("o"),
-            False,
-        ),
+        # The node is not there (any more), or is too small for the pod alone.
+        (WAITING, holder(), (), False),
+        (WAITING, holder(), (make_node(allocatable={"cpu": "1"}),), False),
+        # The number of pods.
+        (WAITING, holder(cpu="0"), (make_node(allocatable={"pods": "1"}), holder("stays", "0")), False),
+        (WAITING, holder(cpu="0"), (make_node(allocatable={"pods": "1"}),), True),
+        # A promise that is given up counts; a pod that only waited does not.
+        (WAITING, make_pod("gone", status={"nominatedNodeName": "n1"}), (NODE,), True),
+        (WAITING, make_pod("gone"), (NODE,), False),
     ],
 )
-def test_hints(plugin: str, resource: Resource, action: Action, pod: Any, old: Any, new: Any, queues: bool) -> None:
-    expected = QueueingHint.QUEUE if queues else QueueingHint.SKIP
-    assert ask(plugin, resource, action, pod, old, new) is expected
+def test_a_pod_went(pod: Pod, gone: Pod, known: tuple[Object, ...], helps: bool) -> None:
+    assert answer(Case("NodeResourcesFit", Resource.POD, Action.DELETE, pod, gone, None, helps, known)) is helps
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "helps"),
+    [
+        (holder(), holder(cpu="500m"), True),
+        (
+            make_pod("r", node="n1", requests={"cpu": "2", GPU: "2"}),
+            make_pod("r", node="n1", requests={"cpu": "2", GPU: "1"}),
+            False,
+        ),
+        (make_pod("r"), make_pod("r", requests={}), False),
+        # The pod itself.
+        (make_pod("waiting", requests={"cpu": "9"}), WAITING, True),
+    ],
+)
+def test_a_pod_was_resized(before: Pod, after: Pod, helps: bool) -> None:
+    case = Case("NodeResourcesFit", Resource.POD, Action.UPDATE_POD_SCALE_DOWN, WAITING, before, after, helps, (NODE,))
+    assert answer(case) is helps
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known", "helps"),
+    [
+        ({"cpu": "1"}, {"cpu": "4"}, (), True),
+        ({"cpu": "1"}, {"cpu": "4"}, (holder("stays", "3"),), False),
+        ({"cpu": "4"}, {"cpu": "4", GPU: "1"}, (), False),
+        ({"pods": "0"}, {"pods": "1"}, (), True),
+        ({"memory": "1Gi"}, {"memory": "2Gi"}, (), False),
+    ],
+)
+def test_a_node_changed(before: dict[str, str], after: dict[str, str], known: tuple[Object, ...], helps: bool) -> None:
+    old, new = make_node(allocatable=before), make_node(allocatable=after)
+    action = Action.UPDATE_NODE_ALLOCATABLE
+    assert answer(Case("NodeResourcesFit", Resource.NODE, action, WAITING, old, new, helps, known)) is helps
+
+
+def test_resources_that_are_ignored_are_not_missed_on_new_nodes() -> None:
+    pod = make_pod("waiting", requests={GPU: "1"})
+    for args, helps in ((None, False), (NodeResourcesFitArgs(ignored_resources=(GPU,)), True)):
+        assert answer(Case("NodeResourcesFit", Resource.NODE, Action.ADD, pod, None, NODE, helps, (), args)) is helps
+
+
+def test_nodes_that_were_not_meant_by_the_configuration_may_be_now() -> None:
+    pool = NodeSelectorTerm((NodeSelectorRequirement("pool", "Exists"),))
+    added = NodeAffinityArgs(NodeAffinity(NodeSelector((pool,))))
+    new = make_node(labels={"pool": "a"})
+    assert answer(Case("NodeAffinity", Resource.NODE, Action.UPDATE_NODE_LABEL, WAITING, NODE, new, True, (), added))

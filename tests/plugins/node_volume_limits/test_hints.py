@@ -1,4 +1,4 @@
-"""Both answers of each hint."""
+"""What helps pods with volumes of all kinds."""
 
 from __future__ import annotations
 
@@ -7,84 +7,72 @@ from typing import Any
 import pytest
 
 from kube_pyscheduler.framework.cluster_event import Action, Resource
-from kube_pyscheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
 from tests.builders import make_pod
-from tests.plugins.asking import ask, registered
-from tests.storage import claim_volumes, make_attachment, make_claim, make_csi_node
+from tests.plugins.hints import Case, answer
+from tests.storage import claim_volumes, make_attachment, make_claim, make_class, make_csi_node
 
-PLUGIN = NodeVolumeLimits()
 CLAIM = claim_volumes("c")[0]
 EPHEMERAL = {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 EBS = {"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}
 EMPTY = {"name": "x", "emptyDir": {}}
-
-
-def test_events() -> None:
-    assert registered(PLUGIN) == {
-        Resource.CSI_NODE: Action.ADD | Action.UPDATE,
-        Resource.POD: Action.DELETE,
-        Resource.PERSISTENT_VOLUME_CLAIM: Action.ADD,
-        Resource.VOLUME_ATTACHMENT: Action.DELETE,
-    }
-
-
-def test_a_csi_node_came() -> None:
-    assert ask(PLUGIN, Resource.CSI_NODE, Action.ADD, make_pod(), None, make_csi_node())
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-default-p", "controller": True}
+KNOWN = (make_class(), make_claim(), make_claim("p-e", metadata={"ownerReferences": [OWNER]}))
 
 
 @pytest.mark.parametrize(
     ("before", "after", "helps"),
     [
-        ({"d": 1}, {"d": 2}, True),
-        ({"d": 2}, {"d": 1}, False),
-        ({"d": 1}, {"d": 1}, False),
-        ({}, {"d": 1}, True),
-        ({"d": None}, {"d": 1}, True),
-        ({"d": 1}, {"d": None}, False),
-        ({"d": 1}, {"d": 1, "e": None}, False),
+        ({"csi.example": 1}, {"csi.example": 2}, True),
+        ({"csi.example": 2}, {"csi.example": 1}, False),
+        ({"csi.example": 1}, {"csi.example": 1}, False),
+        ({"csi.example": 0}, {"csi.example": 1}, True),
+        # No driver, or none that limits: any number.
+        ({}, {"csi.example": 1}, False),
+        ({"csi.example": 1}, {}, True),
+        ({"csi.example": 1}, {"csi.example": None}, True),
+        ({"csi.example": None}, {"csi.example": 1}, False),
+        ({"csi.example": 1}, {"csi.example": 1, "other": 5}, False),
     ],
 )
 def test_a_csi_node_changed(before: dict[str, int | None], after: dict[str, int | None], helps: bool) -> None:
     old, new = make_csi_node(limits=before), make_csi_node(limits=after)
-    assert ask(PLUGIN, Resource.CSI_NODE, Action.UPDATE, make_pod(), old, new) is helps
+    pod = make_pod(volumes=[CLAIM])
+    case = Case("NodeVolumeLimits", Resource.CSI_NODE, Action.UPDATE, pod, old, new, helps, KNOWN)
+    assert answer(case) is helps
 
 
 @pytest.mark.parametrize(
     ("volume", "node", "nominated", "helps"),
     [
         (CLAIM, "n1", "", True),
-        (EPHEMERAL, "n1", "", True),
-        (EBS, "n1", "", True),
+        (EBS, "n1", "", False),
         (EMPTY, "n1", "", False),
+        # Its claim is gone already: nobody knows what it was.
+        (EPHEMERAL, "n1", "", True),
         (CLAIM, "", "n1", True),
         (CLAIM, "", "", False),
     ],
 )
 def test_a_pod_went(volume: dict[str, Any], node: str, nominated: str, helps: bool) -> None:
     gone = make_pod("gone", node=node, volumes=[volume], status={"nominatedNodeName": nominated})
-    assert ask(PLUGIN, Resource.POD, Action.DELETE, make_pod(volumes=[CLAIM]), gone, None) is helps
-
-
-@pytest.mark.parametrize(
-    ("name", "namespace", "helps"),
-    [("c", "default", True), ("p-e", "default", True), ("c", "other", False), ("d", "default", False)],
-)
-def test_a_claim_came(name: str, namespace: str, helps: bool) -> None:
-    pod = make_pod(volumes=[EMPTY, CLAIM, EPHEMERAL])
-    claim = make_claim(name, namespace=namespace)
-    assert ask(PLUGIN, Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, pod, None, claim) is helps
+    case = Case("NodeVolumeLimits", Resource.POD, Action.DELETE, make_pod(volumes=[CLAIM]), gone, None, helps, KNOWN)
+    assert answer(case) is helps
 
 
 @pytest.mark.parametrize(
     ("volume", "attacher", "helps"),
     [
-        (CLAIM, "any.driver", True),
+        (CLAIM, "csi.example", True),
+        (CLAIM, "any.driver", False),
         (EBS, "ebs.csi.aws.com", True),
         (EBS, "any.driver", False),
+        (EPHEMERAL, "csi.example", True),
         (EPHEMERAL, "any.driver", False),
-        (EMPTY, "any.driver", False),
+        (EMPTY, "csi.example", False),
     ],
 )
 def test_a_volume_was_detached(volume: dict[str, Any], attacher: str, helps: bool) -> None:
     gone = make_attachment("a", "n1", "v", attacher)
-    assert ask(PLUGIN, Resource.VOLUME_ATTACHMENT, Action.DELETE, make_pod(volumes=[volume]), gone, None) is helps
+    pod = make_pod(volumes=[volume])
+    case = Case("NodeVolumeLimits", Resource.VOLUME_ATTACHMENT, Action.DELETE, pod, gone, None, helps, KNOWN)
+    assert answer(case) is helps

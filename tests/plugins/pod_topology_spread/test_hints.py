@@ -58,6 +58,9 @@ HONORING = waiting(constraint(nodeTaintsPolicy="Honor"))
 TWO = waiting(constraint(), constraint("web", "rack"))
 SOFT = waiting(constraint(whenUnsatisfiable="ScheduleAnyway"))
 TOLERATING = [{"key": "k", "operator": "Exists"}]
+TOLERANT = waiting(constraint(nodeTaintsPolicy="Honor"), tolerations=TOLERATING)
+ON_SSD = waiting(constraint(), nodeSelector={"disk": "ssd"})
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,9 @@ TOLERATING = [{"key": "k", "operator": "Exists"}]
         (PLAIN, other("db"), other("web"), True),
         (PLAIN, other("db"), other("cache"), False),
         (PLAIN, other("web"), other("web"), False),
+        # Pods that are going are not counted.
+        (PLAIN, other("web"), other("web", metadata=ENDING), True),
+        (PLAIN, other("web", metadata=ENDING), None, False),
         (PLAIN, PLAIN, make_pod("waiting", labels={"app": "db"}), True),
         (HONORING, HONORING, waiting(constraint(nodeTaintsPolicy="Honor"), tolerations=TOLERATING), True),
         (PLAIN, PLAIN, waiting(constraint(), tolerations=TOLERATING), False),
@@ -103,7 +109,11 @@ def node(taint: bool = False, **labels: str) -> Any:
         (PLAIN, node(), node(zone="a"), True),
         (PLAIN, node(zone="a"), node(zone="b"), True),
         (PLAIN, node(zone="a"), node(zone="a", disk="ssd"), False),
-        (PLAIN, node(zone="a"), node(taint=True, zone="a"), True),
+        (PLAIN, node(zone="a"), node(taint=True, zone="a"), False),
+        (HONORING, node(zone="a"), node(taint=True, zone="a"), True),
+        (TOLERANT, node(zone="a"), node(taint=True, zone="a"), False),
+        (ON_SSD, node(zone="a", disk="ssd"), node(zone="a"), True),
+        (ON_SSD, node(zone="a", disk="ssd"), node(zone="a", disk="ssd", x="y"), False),
         (PLAIN, node(), node(taint=True), False),
     ],
 )

@@ -1,80 +1,16 @@
-"""Both answers of each hint."""
+"""Answers that depend on more than the event."""
 
 from __future__ import annotations
 
 import pytest
 
 from kube_pyscheduler.framework.cluster_event import Action, Resource
-from kube_pyscheduler.plugins.volume_binding.plugin import VolumeBinding
-from tests.builders import make_pod
-from tests.plugins.asking import ask, registered
-from tests.storage import (
-    ZONE,
-    claim_volumes,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_volume,
-)
+from tests.builders import make_node, make_pod
+from tests.plugins.hints import Case, answer
+from tests.storage import ZONE, claim_volumes, make_capacity, make_claim, make_class, make_csi_node, make_volume
 
-PLUGIN = VolumeBinding()
-EPHEMERAL = {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
-INLINE = {"name": "i", "csi": {"driver": "csi.example"}}
-POD = make_pod(volumes=[*claim_volumes("c"), EPHEMERAL, INLINE])
-CHANGE = Action.ADD | Action.UPDATE
-
-
-def test_events() -> None:
-    assert registered(PLUGIN) == {
-        Resource.STORAGE_CLASS: CHANGE,
-        Resource.PERSISTENT_VOLUME_CLAIM: CHANGE,
-        Resource.PERSISTENT_VOLUME: CHANGE,
-        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
-        Resource.CSI_NODE: CHANGE,
-        Resource.CSI_DRIVER: Action.UPDATE,
-        Resource.CSI_STORAGE_CAPACITY: CHANGE,
-    }
-
-
-def test_whatever_happens_to_volumes_and_nodes_may_help() -> None:
-    assert ask(PLUGIN, Resource.PERSISTENT_VOLUME, Action.UPDATE, POD, make_volume(), make_volume())
-    assert ask(PLUGIN, Resource.NODE, Action.UPDATE_NODE_LABEL, POD, None, None)
-
-
-def test_a_class_changed() -> None:
-    narrow, wide = make_class(topologies=[{ZONE: ["z1"]}]), make_class()
-    for old, new, helps in ((None, narrow, True), (narrow, wide, True), (narrow, narrow, False)):
-        assert ask(PLUGIN, Resource.STORAGE_CLASS, Action.UPDATE, POD, old, new) is helps
-
-
-@pytest.mark.parametrize(
-    ("name", "namespace", "helps"),
-    [("c", "default", True), ("p-e", "default", True), ("c", "other", False), ("p-i", "default", False)],
-)
-def test_a_claim_changed(name: str, namespace: str, helps: bool) -> None:
-    claim = make_claim(name, namespace=namespace)
-    assert ask(PLUGIN, Resource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE, POD, claim, claim) is helps
-
-
-def test_a_csi_node_changed() -> None:
-    before, after = make_csi_node(), make_csi_node(migrated=("kubernetes.io/aws-ebs",))
-    limited = make_csi_node(limits={"d": 1})
-    for old, new, helps in ((None, before, True), (before, after, True), (before, limited, False)):
-        assert ask(PLUGIN, Resource.CSI_NODE, Action.UPDATE, POD, old, new) is helps
-
-
-def test_a_driver_changed() -> None:
-    counted, uncounted = make_driver(storageCapacity=True), make_driver(storageCapacity=False)
-    other = make_driver("other", storageCapacity=True), make_driver("other", storageCapacity=False)
-    for old, new, helps in (
-        (counted, uncounted, True),
-        (uncounted, counted, False),
-        (counted, counted, False),
-        (*other, False),
-    ):
-        assert ask(PLUGIN, Resource.CSI_DRIVER, Action.UPDATE, POD, old, new) is helps
+POD = make_pod(volumes=claim_volumes("c"))
+EPHEMERAL = make_pod(volumes=[{"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
 
 
 @pytest.mark.parametrize(
@@ -82,16 +18,48 @@ def test_a_driver_changed() -> None:
     [
         (("1Gi", None), ("2Gi", None), True),
         (("2Gi", None), ("1Gi", None), False),
-        (("1Gi", None), ("1Gi", None), False),
-        ((None, None), ("1Gi", None), True),
+        (("2Gi", None), ("3Gi", None), False),
+        ((None, None), ("2Gi", None), True),
         (("1Gi", None), (None, None), False),
         (("1Gi", "1Gi"), ("2Gi", "1Gi"), False),
         (("1Gi", "1Gi"), ("1Gi", "2Gi"), True),
     ],
 )
-def test_a_capacity_changed(
+def test_room_helps_where_it_becomes_enough(
     before: tuple[str | None, str | None], after: tuple[str | None, str | None], helps: bool
 ) -> None:
     old, new = (make_capacity(capacity=capacity, largest=largest) for capacity, largest in (before, after))
-    assert ask(PLUGIN, Resource.CSI_STORAGE_CAPACITY, Action.UPDATE, POD, old, new) is helps
-    assert ask(PLUGIN, Resource.CSI_STORAGE_CAPACITY, Action.ADD, POD, None, new)
+    known = (make_claim(size="2Gi"), make_class())
+    resource = Resource.CSI_STORAGE_CAPACITY
+    assert answer(Case("VolumeBinding", resource, Action.UPDATE, POD, old, new, helps, known)) is helps
+
+
+def test_claims_of_ephemeral_volumes_are_waited_for_by_their_names() -> None:
+    for name, helps in (("p-e", True), ("e", False)):
+        case = Case(
+            "VolumeBinding", Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, EPHEMERAL, None, make_claim(name), helps
+        )
+        assert answer(case) is helps
+
+
+def test_nothing_about_nodes_or_volumes_helps_before_all_claims_are_ready() -> None:
+    known = (make_claim(), make_class(mode="Immediate"))
+    for resource, new in ((Resource.NODE, make_node()), (Resource.PERSISTENT_VOLUME, make_volume())):
+        assert not answer(Case("VolumeBinding", resource, Action.ADD, POD, None, new, False, known))
+
+
+def test_labels_matter_that_volumes_waiting_for_a_claim_ask_for() -> None:
+    known = (make_claim(), make_class(), make_volume(nodes={"rack": ["r1"]}))
+    for labels, helps in (({"rack": "r1"}, True), ({ZONE: "z1"}, False)):
+        old, new = make_node(), make_node(labels=labels)
+        case = Case("VolumeBinding", Resource.NODE, Action.UPDATE_NODE_LABEL, POD, old, new, helps, known)
+        assert answer(case) is helps
+
+
+def test_volumes_of_drivers_do_not_care_what_is_migrated() -> None:
+    claim = make_claim(volume="v")
+    new = make_csi_node(migrated=("kubernetes.io/aws-ebs",))
+    case = Case(
+        "VolumeBinding", Resource.CSI_NODE, Action.ADD, POD, None, new, False, (claim, make_volume(claim=claim))
+    )
+    assert not answer(case)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kube_pyscheduler.framework.cluster_event import Action, ClusterEvent, EventRegistration, QueueingHint, Resource
-from kube_pyscheduler.objects.group import Namespace, Service
+from kube_pyscheduler.objects.group import Namespace, ReplicaSet
 from kube_pyscheduler.objects.meta import ObjectMeta
 from kube_pyscheduler.objects.node import NodeCondition
 from kube_pyscheduler.objects.pod import ContainerStatus, Pod, PodCondition, Resources
@@ -306,10 +306,10 @@ async def test_a_new_version_of_the_same_wakes_nobody(listening: Listening) -> N
 
 
 async def test_kinds_that_only_plugins_read_wake_nobody(listening: Listening) -> None:
-    service = Service(metadata=ObjectMeta(name="s", namespace="default"))
-    listening.world.scheduler.handle("Service", None, service)
+    owner = ReplicaSet(metadata=ObjectMeta(name="s", namespace="default"))
+    listening.world.scheduler.handle("ReplicaSet", None, owner)
     assert listening.labels() == []
-    assert listening.world.scheduler.cache.listers.services.get("default/s") is service
+    assert listening.world.scheduler.cache.listers.replica_sets.get("default/s") is owner
 
 
 async def test_every_kind_that_is_wanted_is_handled(world: World) -> None:
