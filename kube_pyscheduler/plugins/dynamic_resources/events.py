@@ -14,7 +14,7 @@ import numpy as np
 from kube_pyscheduler.columns.arrays import Rows
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.devices.classes import is_offered
-from kube_pyscheduler.devices.fragments import CANNOT, INVALID_POOLS, MAX_STEPS
+from kube_pyscheduler.devices.fragments import FITS, MAX_STEPS, TIMED_OUT
 from kube_pyscheduler.devices.search import Budget
 from kube_pyscheduler.devices.world import Devices
 from kube_pyscheduler.framework.cluster_event import (
@@ -80,7 +80,7 @@ def _is_served(pod: Pod, view: Listers, rows: Rows | None = None) -> bool:
         fragment = devices.fragment([claim.spec.devices for claim in lacking])
         fragment.sync(Budget(MAX_STEPS))
         codes = fragment.codes(rows)
-        served &= (codes != CANNOT) & (codes != INVALID_POOLS)
+        served &= (codes == FITS) | (codes == TIMED_OUT)
     return bool(served.any())
 
 
