@@ -19,21 +19,16 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.load import load_profile
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.framework.cluster_event import (
     EVENT_ASSIGNED_POD_DELETE,
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    QueueingHint,
-    Resource,
 )
 from kube_pyscheduler.framework.cycle_state import CycleState
 from kube_pyscheduler.framework.interfaces import CycleContext
-from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.profile import Profile, build_profile
 from kube_pyscheduler.framework.status import SUCCESS
 from kube_pyscheduler.objects import kinds
@@ -53,7 +48,7 @@ class World:
         self.pods: dict[str, Pod] = {}
         self.events = 0
 
-    async def bind(self, pod: Pod, node: str) -> BindResult:
+    async def bind(self, pod: Pod, node: str, is_free: Callable[[], bool]) -> BindResult:
         return BindResult(BindOutcome.BOUND)
 
     def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
@@ -73,20 +68,22 @@ class World:
         return Ports(anything, self.patch_status, anything, Metrics(), *(anything,) * 5)
 
 
-def make_pods(count: int, **spec: Any) -> list[Pod]:
+def make_pods(
+    count: int, *, uid: str = "uid", cpu: Callable[[int], str] = lambda _number: "100m", **spec: Any
+) -> list[Pod]:
     documents = (
         {
             "metadata": {
                 "name": f"p{number}",
                 "namespace": "default",
-                "uid": f"uid-{number}",
+                "uid": f"{uid}-{number}",
                 "resourceVersion": str(number + 1),
                 "labels": {"app": "web"},
             },
             "spec": {
                 "schedulerName": "kube-pyscheduler",
                 "priority": 0,
-                "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}],
+                "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu(number), "memory": "500Mi"}}}],
                 **spec,
             },
         }
@@ -145,30 +142,37 @@ async def whole_way(count: int) -> dict[str, float]:
 
 
 def waiting(kind: str, count: int) -> tuple[PriorityQueue, Callable[[], None]]:
-    """A queue with so many pods that wait, and an event that helps none of them."""
+    """A queue with so many pods that wait, and an event that helps none of them: the end of a small pod on a node that
+    others fill."""
     profile = default_profile()
-    queue = PriorityQueue({profile.name: profile}, Listers(), observer=Metrics())
-    event = EVENT_ASSIGNED_POD_DELETE
-    refused_by = "NodeName"
-    pods = make_pods(count)
-    if kind == "gated":
-        pods = make_pods(count, schedulingGates=[{"name": "example.com/hold"}])
-    elif kind == "refused, events of wanted kinds":
-        wanted = ClusterEvent(Resource.POD, Action.DELETE)
-        registration = EventRegistration(wanted, lambda *_args: QueueingHint.SKIP, lambda pod: pod.metadata.namespace)
-        events = {**profile.events, "Fit": (registration,)}
-        refused_by = "Fit"
-        profile = replace(profile, events=events)
-        queue = PriorityQueue({profile.name: profile}, Listers(), observer=Metrics())
+    cache = Cache()
+    queue = PriorityQueue({profile.name: profile}, cache.listers, observer=Metrics())
+    document = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "memory": "64Gi", "pods": "110"}}}
+    cache.set_node(kinds.NODE.decoder.decode(msgspec.json.encode(document)))
+    for number in range(9):
+        cache.set_pod(bound(make_pods(1, uid=f"there-{number}")[0], "n1"))
+    refused_by = "NodeResourcesFit" if kind.startswith("refused, events of wanted") else "NodeName"
+    pods = make_pods(count, cpu=lambda number: f"{2000 + number % KINDS[kind]}m", **GATES.get(kind, {}))
     for pod in pods:
         queue.add(pod, 0.0)
-        if kind != "gated":
+        if kind not in GATES:
             queued = queue.pop(0.0)
             assert queued is not None
             queued.unschedulable_plugins = frozenset({refused_by})
             queue.add_unschedulable(queued, 0.0)
-    gone = bound(make_pods(1)[0], "n1")
-    return queue, lambda: queue.move_all(event, gone, None, 1.0)
+    gone = bound(make_pods(1, uid="gone")[0], "n1")
+    return queue, lambda: queue.move_all(EVENT_ASSIGNED_POD_DELETE, gone, None, 1.0)
+
+
+KINDS = {
+    "gated": 1,
+    "refused, events of other kinds": 1,
+    "refused, events of wanted kinds, 1 template": 1,
+    "refused, events of wanted kinds, 100 templates": 100,
+}
+"""Kind of waiting pods → how many templates they are made from."""
+
+GATES: dict[str, dict[str, Any]] = {"gated": {"schedulingGates": [{"name": "example.com/hold"}]}}
 
 
 @click.command()
@@ -184,7 +188,7 @@ def main(pods: int, events: int) -> None:
     table.add_row("all", f"{1000 * sum(spent.values()) / pods:.4f}")
     console.print(table)
     table = Table("pods that wait", "µs CPU an event", title=f"{pods} pods, {events} events that help nobody")
-    for kind in ("gated", "refused, events of other kinds", "refused, events of wanted kinds"):
+    for kind in KINDS:
         queue, happen = waiting(kind, pods)
         start = process_time()
         for _ in range(events):

@@ -479,6 +479,26 @@ def test_a_promise_given_up_frees_the_node_for_lower_and_equal_priorities() -> N
     ]
 
 
+def test_where_a_pod_goes_those_to_whom_its_node_is_promised_are_tried_again() -> None:
+    queue = make_queue({"Fit": [EventRegistration(POD_DELETE, Asked(SKIP))]})
+    promised, elsewhere = park(queue, make_pod("promised"), "Fit"), park(queue, make_pod("elsewhere"), "Fit")
+    queue.nominate(promised.pod_info, "n1", START)
+    queue.nominate(elsewhere.pod_info, "n2", START)
+    queue.move_all(EVENT_ASSIGNED_POD_DELETE, make_pod("gone", node="n1"), None, START)
+    assert (promised.place, elsewhere.place) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+
+
+def test_pods_that_go_during_the_attempt_of_one_that_has_a_promise_count_where_it_is() -> None:
+    for node, place in (("n1", Place.BACKOFF), ("n2", Place.UNSCHEDULABLE)):
+        queue = make_queue({"Fit": [EventRegistration(POD_DELETE, Asked(SKIP))]})
+        queue.add(make_pod("promised", nominated="n1"), START)
+        popped = queue.pop(START)
+        assert popped is not None
+        queue.move_all(EVENT_ASSIGNED_POD_DELETE, make_pod("gone", node=node), None, START)
+        popped.unschedulable_plugins = frozenset({"Fit"})
+        assert queue.add_unschedulable(popped, START) is place
+
+
 def test_a_promise_withdrawn_for_another_lets_the_pod_look_elsewhere() -> None:
     _hint, queue = freed_by_promise()
     promised = park(queue, make_pod("promised", nominated="n1"), "Fit")
