@@ -91,10 +91,10 @@ class Preemption:
 
     def start(self, preemptor: Pod, node: str, victims: Sequence[Pod]) -> None:
         """Make room for ``preemptor`` on ``node``. The preemptor's own place in the queue is not touched."""
-        self._withdraw_lesser_promises(preemptor, node)
         staying = [victim for victim in victims if not victim.is_terminating]
         if not staying:
             return
+        self._withdraw_lesser_promises(preemptor, node)
         self._observer.preemption(len(victims))
         wanted = [victim for victim in staying if victim.uid not in self._evicted]
         for victim in staying:

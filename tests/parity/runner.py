@@ -83,7 +83,8 @@ class Runner:
         return self._profiles[key]
 
     def _replace(self, case: Case) -> None:
-        for kind, item in in_random_order(self._present, self._rng):
+        # Nodes last: a promise that ends with its node would have to be taken back at the API server.
+        for kind, item in sorted(in_random_order(self._present, self._rng), key=lambda there: there[0] is kinds.NODE):
             self._scheduler.handle(kind.name, item, None)
         self._present = []
         self._present = decoded(case["cluster"])

@@ -155,6 +155,20 @@ async def test_lesser_promises_on_the_node_are_withdrawn(make_world: MakeWorld) 
     assert [status for name, status in world.patches if name == "mid"][-1]["nominatedNodeName"] is None
 
 
+async def test_promises_stay_where_all_victims_are_leaving_already(make_world: MakeWorld) -> None:
+    plugin = EvictEverybody()
+    world = preempting(make_world, plugin)
+    world.apply(make_pod("v", node="n1", cpu="4"))
+    mid = world.apply(make_pod("mid", cpu="3", priority=50))
+    await world.settle()
+    world.apply(make_pod("v", node="n1", cpu="4", version="2", deletion="2026-01-01T00:00:00Z"))
+    high = world.apply(make_pod("high", cpu="3", priority=100))
+    await world.settle()
+    promised = world.scheduler.queue.nominator
+    assert [promised.node_of(pod.uid) for pod in (high, mid)] == ["n1", "n1"]
+    assert world.queued(mid).attempts == 1
+
+
 async def test_who_counted_on_the_eviction_of_another_hears_that_it_failed(make_world: MakeWorld) -> None:
     world = preempting(make_world)
     world.evictions.released.clear()
