@@ -10,6 +10,7 @@ from kube_pyscheduler.columns.arrays import Ints, Mask, RowIndex, grown
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.columns.what_if import Charges
+from kube_pyscheduler.objects.pod import Pod
 
 INITIAL_SLOTS = 256
 
@@ -50,6 +51,11 @@ class PodColumns:
         info = self.infos[slot]
         assert info is not None
         return info
+
+    def has_below(self, priority: int) -> bool:
+        """Whether some pod has a lower priority."""
+        used = len(self.infos)
+        return bool(((self.row[:used] != NOWHERE) & (self.priority[:used] < priority)).any())
 
     def below(self, priority: int, place: RowIndex) -> RowIndex:
         """Slots of the pods of lower priority on some rows: by the place of their row, and on each row the more
@@ -131,6 +137,11 @@ class PodColumns:
             self._non_zero = grown(self._non_zero, size)
             self._has_ports = grown(self._has_ports, size)
         return slot
+
+
+def may_send_away(table: NodeTable, pod: Pod) -> bool:
+    """Whether there are pods that this one might preempt."""
+    return pod.spec.preemption_policy != "Never" and table.attached(PodColumns).has_below(pod.priority)
 
 
 def started(start_time: str) -> int:

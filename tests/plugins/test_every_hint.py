@@ -4,6 +4,7 @@ not. ``test_nothing_is_left_out`` compares the cases with what the plugins ask f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -151,7 +152,6 @@ RESOURCES = (
 # Other pods
 
 ZONE_A, ZONE_B, NOWHERE = make_node(labels={ZONE: "a"}), make_node(labels={ZONE: "b"}), make_node()
-IN_ZONE_A = make_node("n2", labels={ZONE: "a"})
 
 
 def term(app: str, **more: Any) -> dict[str, Any]:
@@ -199,6 +199,9 @@ SPREAD_TOLERANT = msgspec.structs.replace(
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 ZONE_A_TAINTED = make_node(labels={ZONE: "a"}, taints=[{"key": "k", "effect": "NoSchedule"}])
 
+MINOR = make_pod("minor", namespace="elsewhere", node="far-away", priority=-1)
+"""A pod that the waiting ones may send away, so that it does not matter which nodes take them now."""
+
 OTHER_PODS = (
     *both("InterPodAffinity", POD, ADD, (NEAR, None, placed("db")), (NEAR, None, placed("web"))),
     *both("InterPodAffinity", POD, DELETE, (FAR_FROM_TWO, placed("db"), None), (FAR_FROM_TWO, PLAIN, None)),
@@ -241,6 +244,17 @@ OTHER_PODS = (
         (SPREAD, ZONE_A, make_node(labels={ZONE: "a", "x": "y"})),
     ),
     *both("PodTopologySpread", NODE, TAINT, (HONORING, ZONE_A_TAINTED, ZONE_A), (SPREAD, ZONE_A_TAINTED, ZONE_A)),
+)
+
+STAYS_IN_ZONE = make_pod("stays", node="n1", labels={"app": "db"})
+
+# Where there is nobody to send away, some node must take the pod now.
+WELCOME = (
+    *both(
+        "InterPodAffinity", POD, DELETE, (FAR, placed("db"), None), (FAR, placed("db"), None, STAYS_IN_ZONE), (ZONE_A,)
+    ),
+    *both("InterPodAffinity", POD, ADD, (NEAR, None, placed("db"), ZONE_A), (NEAR, None, placed("db"), NOWHERE)),
+    *both("PodTopologySpread", POD, DELETE, (SPREAD, PLAIN, None, ZONE_A), (SPREAD, PLAIN, None, NOWHERE)),
 )
 
 # Volumes
@@ -348,7 +362,7 @@ LIMITS = (
 )
 
 NARROW = make_class(topologies=[{ZONE: ["z1"]}])
-UNBOUND_MIB = make_claim(metadata={"annotations": {"volume.kubernetes.io/storage-provisioner": "csi.example"}})
+ANNOTATED = make_claim(metadata={"annotations": {"volume.kubernetes.io/storage-provisioner": "csi.example"}})
 SELECTED = make_claim(metadata={"annotations": {SELECTED_NODE: "n1"}})
 RELEASED, AVAILABLE = make_volume("w", phase="Released"), make_volume("w")
 LARGE_CLAIM, LARGE_VOLUME = make_claim(size="5Gi"), make_volume("w", size="5Gi")
@@ -378,7 +392,7 @@ VOLUMES = (
     *both("VolumeBinding", Resource.STORAGE_CLASS, ADD, (USER, None, CLASS), (USER, None, OTHER_CLASS), (UNBOUND,)),
     *both("VolumeBinding", Resource.STORAGE_CLASS, UPDATE, (USER, NARROW, CLASS), (USER, CLASS, CLASS), (UNBOUND,)),
     *both("VolumeBinding", PVC, ADD, (USER, None, UNBOUND), (USER, None, OTHER_CLAIM)),
-    *both("VolumeBinding", PVC, UPDATE, (USER, UNBOUND, BOUND), (USER, UNBOUND, UNBOUND_MIB)),
+    *both("VolumeBinding", PVC, UPDATE, (USER, UNBOUND, BOUND), (USER, UNBOUND, ANNOTATED)),
     *both("VolumeBinding", PVC, UPDATE, (USER, SELECTED, UNBOUND), (USER, OTHER_CLAIM, BOUND_D)),
     *both("VolumeBinding", PV, ADD, (USER, None, LARGE_VOLUME), (USER, None, AVAILABLE), (LARGE_CLAIM, CLASS)),
     *both("VolumeBinding", PV, ADD, (USER, None, VOLUME), (USER, None, OTHER_VOLUME), (BOUND,)),
@@ -436,7 +450,7 @@ VOLUMES = (
     *both("VolumeZone", NODE, ADD, (USER, None, HERE), (USER, None, THERE), (BOUND, ZONE_LABELLED)),
     *both("VolumeZone", NODE, LABEL, (USER, THERE, HERE), (USER, HERE, THERE), (BOUND, ZONE_LABELLED)),
     *both("VolumeZone", PVC, ADD, (USER, None, BOUND), (USER, None, OTHER_CLAIM)),
-    *both("VolumeZone", PVC, UPDATE, (USER, UNBOUND, BOUND), (USER, UNBOUND, UNBOUND_MIB)),
+    *both("VolumeZone", PVC, UPDATE, (USER, UNBOUND, BOUND), (USER, UNBOUND, ANNOTATED)),
     *both("VolumeZone", PV, ADD, (USER, None, VOLUME), (USER, None, OTHER_VOLUME), (BOUND,)),
     *both("VolumeZone", PV, UPDATE, (USER, ZONE_LABELLED, MOVED), (USER, ZONE_LABELLED, RELABELLED), (BOUND,)),
 )
@@ -660,7 +674,8 @@ CLASSIC = (
     *(case for plugin, (source, migrated, kind) in DISKS.items() for case in disks(plugin, source, migrated, kind)),
 )
 
-CASES = (*NODES, *RESOURCES, *OTHER_PODS, *LIMITS, *VOLUMES, *DEVICES, *CLASSIC)
+WITH_MINOR = tuple([replace(case, known=(*case.known, MINOR)) for case in OTHER_PODS])
+CASES = (*NODES, *RESOURCES, *WITH_MINOR, *WELCOME, *LIMITS, *VOLUMES, *DEVICES, *CLASSIC)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -7,12 +7,14 @@ do until labels of nodes change or nodes come and go, and a pod that its own ter
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 from kube_pyscheduler.framework.cluster_event import (
     Action,
     ClusterEvent,
     EventRegistration,
+    Hint,
     QueueingHint,
     Resource,
     queue_if,
@@ -37,7 +39,8 @@ def _waiting_for(pod: Pod) -> Hashable:
     terms = pod_terms(pod)
     if terms.problem:
         return pod.uid
-    return pod.namespace, frozenset(pod.metadata.labels.items()), terms.required, terms.required_anti
+    labels = frozenset(pod.metadata.labels.items())
+    return pod.namespace, labels, terms.required, terms.required_anti, pod.priority, pod.spec.preemption_policy
 
 
 def _required(pod: Pod) -> PodTerms:
@@ -139,12 +142,20 @@ def _selects(term: Term, namespace: str, labels: Mapping[str, str]) -> bool:
     return namespace in term.namespaces or term.namespace_selector.matches(labels)
 
 
-EVENTS = (
-    EventRegistration(
-        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE), _after_pod, _waiting_for
-    ),
-    EventRegistration(
-        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE), _after_node, _waiting_for
-    ),
-    EventRegistration(ClusterEvent(Resource.NAMESPACE, Action.ALL), _after_namespace, _waiting_for),
-)
+def registrations(is_welcome: Callable[[Pod, Listers], bool]) -> tuple[EventRegistration, ...]:
+    """``is_welcome``: whether some node takes the pod now. Where none does, no event has helped."""
+
+    def checked(hint: Hint) -> Hint:
+        def answer(pod: Pod, old: Any, new: Any, view: Listers) -> QueueingHint:
+            found = hint(pod, old, new, view)
+            return queue_if(found is QueueingHint.QUEUE and is_welcome(pod, view))
+
+        return answer
+
+    pod_changed = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+    node_changed = Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE
+    return (
+        EventRegistration(ClusterEvent(Resource.POD, pod_changed), checked(_after_pod), _waiting_for),
+        EventRegistration(ClusterEvent(Resource.NODE, node_changed), checked(_after_node), _waiting_for),
+        EventRegistration(ClusterEvent(Resource.NAMESPACE, Action.ALL), checked(_after_namespace), _waiting_for),
+    )

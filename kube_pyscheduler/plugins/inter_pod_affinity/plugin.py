@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kube_pyscheduler.columns.arrays import Mask
+from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_classes import PodClasses, Question
+from kube_pyscheduler.columns.pod_columns import may_send_away
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import InterPodAffinityArgs
 from kube_pyscheduler.framework.cluster_event import EventRegistration
@@ -23,7 +25,7 @@ from kube_pyscheduler.framework.interfaces import (
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.framework.status import SKIP, Status, error, unresolvable
 from kube_pyscheduler.objects.pod import Pod
-from kube_pyscheduler.plugins.inter_pod_affinity.events import EVENTS, identity
+from kube_pyscheduler.plugins.inter_pod_affinity.events import identity, registrations
 from kube_pyscheduler.plugins.inter_pod_affinity.existing import ExistingTerms, Kind
 from kube_pyscheduler.plugins.inter_pod_affinity.filtering import (
     Asked,
@@ -69,12 +71,14 @@ class InterPodAffinity(PreFilter, NodeFilter, PreScore, NodeScore):
 
     def filter_kernel(self, ctx: CycleContext, pod: PodInfo) -> FilterKernel | None:
         refusing = ctx.state.read(REFUSING)
-        if refusing is None:
-            return None
+        return None if refusing is None else self._kernel(ctx.table, ctx.listers, pod, refusing)
+
+    def _kernel(
+        self, table: NodeTable, listers: Listers, pod: PodInfo, refusing: CountsByKey
+    ) -> InterPodAffinityKernel:
         terms = pod.derived(pod_terms)
-        near, far = self._asked(terms.required, ctx.listers), self._asked(terms.required_anti, ctx.listers)
-        labels = namespace_labels(pod.pod.namespace, ctx.listers)
-        return InterPodAffinityKernel(ctx.table, pod, labels, near, far, refusing)
+        near, far = self._asked(terms.required, listers), self._asked(terms.required_anti, listers)
+        return InterPodAffinityKernel(table, pod, namespace_labels(pod.pod.namespace, listers), near, far, refusing)
 
     def _asked(self, terms: Terms, listers: Listers) -> Asked:
         return tuple([(term.topology_key, self._question(term, listers)) for term in terms])
@@ -120,4 +124,13 @@ class InterPodAffinity(PreFilter, NodeFilter, PreScore, NodeScore):
     # Events
 
     def events(self) -> Sequence[EventRegistration]:
-        return EVENTS
+        return registrations(self._is_welcome)
+
+    def _is_welcome(self, pod: Pod, view: Listers) -> bool:
+        """Whether some node takes the pod as things are, or might once pods went that it may send away."""
+        table = view.nodes
+        if may_send_away(table, pod):
+            return True
+        refusing = refusing_counts(table, table.attached(ExistingTerms).refusing(*identity(pod, view)))
+        codes = self._kernel(table, view, PodInfo(pod), refusing).codes(table, table.all_rows)
+        return bool(((codes == 0) & table.alive[table.all_rows]).any())

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 from kube_pyscheduler.columns.arrays import Mask
 from kube_pyscheduler.columns.pod_classes import PodClasses
+from kube_pyscheduler.columns.pod_columns import may_send_away
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kube_pyscheduler.framework.cluster_event import (
@@ -141,14 +142,26 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
             own = own_hard(pod)
             if own.problem:
                 return pod.uid
-            return pod.namespace, tuple([(c, rule_of(pod, c, ())) for c in own.constraints])
-        return pod.namespace, frozenset(pod.metadata.labels.items()), pod.metadata.controller()
+            said: Hashable = tuple([(c, rule_of(pod, c, ())) for c in own.constraints])
+        else:
+            said = pod.metadata.controller()
+        labels = frozenset(pod.metadata.labels.items())
+        return pod.namespace, labels, said, pod.priority, pod.spec.preemption_policy
 
     def _hard(self, pod: Pod, view: Listers) -> Constraints:
         own = own_hard(pod)
         if own.problem:
             raise ValueError(own.problem)
         return self._constraints(pod, own, self._default_hard, view)
+
+    def _is_welcome(self, pod: Pod, constraints: Constraints, view: Listers) -> bool:
+        """Whether some node takes the pod as things are, or might once pods went that it may send away. Where none
+        does, no event has helped."""
+        table = view.nodes
+        if not constraints or may_send_away(table, pod):
+            return True
+        codes = HardSpreadKernel(table, PodInfo(pod), constraints).codes(table, table.all_rows)
+        return bool(((codes == 0) & table.alive[table.all_rows]).any())
 
     def _after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, view: Listers) -> QueueingHint:
         """Source: isSchedulableAfterPodChange. Upstream waits until a pod is gone that does not count from when it was
@@ -162,22 +175,26 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
             is_tolerant = new.spec.tolerations != old.spec.tolerations
             if is_tolerant and any(constraint.honor_taints for constraint in constraints):
                 return QueueingHint.QUEUE
-        return queue_if(_counts(constraints, old) != _counts(constraints, new))
+        is_changed = _counts(constraints, old) != _counts(constraints, new)
+        return queue_if(is_changed and self._is_welcome(pod, constraints, view))
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node | None, view: Listers) -> QueueingHint:
         """Source: isSchedulableAfterNodeChange. Upstream forgets node affinity, and wakes for every taint."""
         constraints = self._hard(pod, view)
-        was_in = old is not None and has_all_keys(old.metadata.labels, constraints)
-        is_in = new is not None and has_all_keys(new.metadata.labels, constraints)
-        if old is None or new is None:
-            return queue_if(was_in or is_in)
-        if was_in != is_in:
-            return QueueingHint.QUEUE
-        before, after = old.metadata.labels, new.metadata.labels
-        if not is_in or any(before.get(c.topology_key, "") != after.get(c.topology_key, "") for c in constraints):
-            return queue_if(is_in)
-        rules = [rule_of(pod, constraint, ()) for constraint in constraints]
-        return queue_if(any(rule.includes(old) != rule.includes(new) for rule in rules))
+        return queue_if(_is_moved(pod, constraints, old, new) and self._is_welcome(pod, constraints, view))
+
+
+def _is_moved(pod: Pod, constraints: Constraints, old: Node | None, new: Node | None) -> bool:
+    """Whether a node came to a domain, left one, or begins or ceases to count."""
+    was_in = old is not None and has_all_keys(old.metadata.labels, constraints)
+    is_in = new is not None and has_all_keys(new.metadata.labels, constraints)
+    if old is None or new is None or was_in != is_in:
+        return was_in or is_in
+    before, after = old.metadata.labels, new.metadata.labels
+    if not is_in or any(before.get(c.topology_key, "") != after.get(c.topology_key, "") for c in constraints):
+        return is_in
+    rules = [rule_of(pod, constraint, ()) for constraint in constraints]
+    return any(rule.includes(old) != rule.includes(new) for rule in rules)
 
 
 def _is_involved(changed: Pod, waiting: Pod) -> bool:

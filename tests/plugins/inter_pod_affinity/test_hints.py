@@ -12,7 +12,7 @@ from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.objects.group import Namespace
 from kube_pyscheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
-from tests.builders import make_node, make_pod
+from tests.builders import make_info, make_node, make_pod
 from tests.plugins.hints import Case, answer
 
 ZONE = "topology.kubernetes.io/zone"
@@ -25,12 +25,14 @@ def namespace(name: str, **labels: str) -> Namespace:
 
 
 def ask(resource: Resource, action: Action, pod: Any, old: Any, new: Any) -> bool:
-    """Whether the registration for this event wants the pod queued; it must exist."""
+    """Whether the registration for this event wants the pod queued; it must exist. There is a pod to send away, so that
+    it does not matter which nodes take the pod now."""
     matching = [r for r in InterPodAffinity().events() if r.event.resource == resource and r.event.action & action]
     assert len(matching) == 1
     assert matching[0].hint is not None
     view = Listers()
     view.namespaces.put(namespace("red", team="red"))
+    view.nodes.add_pod(make_info("minor", namespace="elsewhere", priority=-1), "far-away")
     return matching[0].hint(pod, old, new, view) is QueueingHint.QUEUE
 
 
@@ -151,7 +153,16 @@ def test_a_namespace_that_is_not_meant_any_more_frees_its_pods() -> None:
     hater = wanting("podAntiAffinity", red, name="hater", node="n1")
     old = namespace("default", team="red")
     for new, helps in ((namespace("default", team="blue"), True), (namespace("default", team="red", x="y"), False)):
-        case = Case("InterPodAffinity", Resource.NAMESPACE, Action.UPDATE, PLAIN, old, new, helps, (hater,))
+        case = Case(
+            "InterPodAffinity",
+            Resource.NAMESPACE,
+            Action.UPDATE,
+            PLAIN,
+            old,
+            new,
+            helps,
+            (make_node("n1", labels={ZONE: "a"}), hater),
+        )
         assert answer(case) is helps
 
 

@@ -12,7 +12,7 @@ from kube_pyscheduler.framework.cluster_event import Action, QueueingHint, Resou
 from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
-from tests.builders import make_node, make_pod
+from tests.builders import make_info, make_node, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -29,7 +29,9 @@ def ask(
 
 
 def view() -> Listers:
+    """With a pod to send away, so that it does not matter which nodes take pods now."""
     listers = Listers()
+    listers.nodes.add_pod(make_info("minor", namespace="elsewhere", priority=-1), "far-away")
     service = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
     listers.services.put(kinds.SERVICE.decoder.decode(msgspec.json.encode(service)))
     return listers

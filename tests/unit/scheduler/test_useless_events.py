@@ -233,6 +233,11 @@ def one_round(stage: Stage, number: int) -> list[Callable[[], None]]:
         lambda: stage.tell(passer_by(number, requests={"cpu": "10m"})),
         lambda: stage.tell(passer_by(number, requests={"cpu": "10m"}, metadata={"deletionTimestamp": OLD})),
         lambda: stage.tell_end(passer_by(number)),
+        # Such as count for affinity and spread, where others like them stay
+        lambda: stage.tell(make_pod("more", node="full-1", labels={"app": "spread"}, requests={})),
+        lambda: stage.tell_end(make_pod("more")),
+        lambda: stage.tell(make_pod("too", node=name, labels={"app": "filler"}, requests={})),
+        lambda: stage.tell_end(make_pod("too")),
         lambda: stage.tell(make_pod("of-others", scheduler="another", status={"phase": "Pending"})),
         lambda: stage.tell_end(make_pod("of-others", scheduler="another")),
         # The waiting pods: what we write ourselves, and what others do
