@@ -248,6 +248,11 @@ OTHER_PODS = (
 
 STAYS_IN_ZONE = make_pod("stays", node="n1", labels={"app": "db"})
 
+IN_B = make_node("n2", labels={ZONE: "b"})
+FULL_B = make_pod("b", node="n2", labels={"app": "web"})
+EMPTY_B = make_pod("b", node="n2", labels={"app": "db"})
+OWN_DB = msgspec.structs.replace(SPREAD, metadata=msgspec.structs.replace(SPREAD.metadata, labels={"app": "db"}))
+
 # Where there is nobody to send away, some node must take the pod now.
 WELCOME = (
     *both(
@@ -255,6 +260,8 @@ WELCOME = (
     ),
     *both("InterPodAffinity", POD, ADD, (NEAR, None, placed("db"), ZONE_A), (NEAR, None, placed("db"), NOWHERE)),
     *both("PodTopologySpread", POD, DELETE, (SPREAD, PLAIN, None, ZONE_A), (SPREAD, PLAIN, None, NOWHERE)),
+    *both("PodTopologySpread", POD, ADD, (SPREAD, None, PLAIN, FULL_B), (SPREAD, None, PLAIN, EMPTY_B), (ZONE_A, IN_B)),
+    *both("PodTopologySpread", POD, POD_LABEL, (OWN_DB, SPREAD, OWN_DB), (SPREAD, SPREAD, SPREAD)),
 )
 
 # Volumes

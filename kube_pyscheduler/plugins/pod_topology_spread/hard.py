@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -73,6 +74,16 @@ class HardConstraint:
         refused[domain == NOWHERE] = NO_LABEL
         return refused
 
+    def relieved(self, row: int, delta: int, rows: slice) -> Mask | bool:
+        """Which rows may be taken now and were not before ``row`` got ``delta`` matching pods more: those of its domain
+        where it got less, all where it got more and was the emptiest alone."""
+        if not delta or not self._eligible[row]:
+            return False
+        where = self.domain[row]
+        if delta < 0:
+            return np.asarray(self.domain[rows] == where)
+        return not self._minimum_is_zero and bool(self.counts[where] - delta < self._lowest[0])
+
     def value(self, info: PodInfo) -> int:
         """Whether another pod counts; terminating ones do here. Source: updateWithPod."""
         other = info.pod
@@ -99,6 +110,14 @@ class HardSpreadKernel(FilterKernel):
 
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         return _first([c.refusals()[c.domain[rows]] for c in self._constraints])
+
+    def is_relieved(self, table: NodeTable, row: int, deltas: Sequence[int]) -> bool:
+        """Whether some node is taken now that may not have been before ``row`` got so many more pods that match each
+        constraint."""
+        rows = table.all_rows
+        taken = table.alive[rows] & (self.codes(table, rows) == 0)
+        reliefs = [c.relieved(row, delta, rows) for c, delta in zip(self._constraints, deltas, strict=True)]
+        return any(bool((taken & relief).any()) for relief in reliefs)
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:
         return _first([c.refusals_if(rows, changes.sums(rows, c.value)) for c in self._constraints])

@@ -169,14 +169,19 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
         if any(changed is not None and not _is_involved(changed, pod) for changed in (old, new)):
             return QueueingHint.SKIP
         constraints = self._hard(pod, view)
+        counts = _counts(constraints, old), _counts(constraints, new)
         if old is not None and new is not None and pod.uid == new.uid:
-            if self._hard(old, view) != self._hard(new, view):
-                return QueueingHint.QUEUE
             is_tolerant = new.spec.tolerations != old.spec.tolerations
-            if is_tolerant and any(constraint.honor_taints for constraint in constraints):
-                return QueueingHint.QUEUE
-        is_changed = _counts(constraints, old) != _counts(constraints, new)
-        return queue_if(is_changed and self._is_welcome(pod, constraints, view))
+            helps = is_tolerant and any(constraint.honor_taints for constraint in constraints)
+            return queue_if(helps or counts[0] != counts[1] or self._hard(old, view) != self._hard(new, view))
+        deltas = [after - before for before, after in zip(*counts, strict=True)]
+        if not any(deltas) or may_send_away(view.nodes, pod):
+            return queue_if(any(deltas))
+        changed = new or old
+        assert changed is not None
+        row = view.nodes.row_of.get(changed.spec.node_name or changed.status.nominated_node_name)
+        kernel = HardSpreadKernel(view.nodes, PodInfo(pod), constraints)
+        return queue_if(row is not None and kernel.is_relieved(view.nodes, row, deltas))
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node | None, view: Listers) -> QueueingHint:
         """Source: isSchedulableAfterNodeChange. Upstream forgets node affinity, and wakes for every taint."""
@@ -206,7 +211,8 @@ def _is_involved(changed: Pod, waiting: Pod) -> bool:
     return changed.namespace == waiting.namespace
 
 
-def _counts(constraints: Constraints, pod: Pod | None) -> list[bool]:
-    """Which constraints count a pod."""
-    is_there = pod is not None and not pod.is_terminating
-    return [is_there and pod is not None and c.selector.matches(pod.metadata.labels) for c in constraints]
+def _counts(constraints: Constraints, pod: Pod | None) -> list[int]:
+    """For each constraint 1 if it counts the pod, else 0."""
+    if pod is None or pod.is_terminating:
+        return [0] * len(constraints)
+    return [int(constraint.selector.matches(pod.metadata.labels)) for constraint in constraints]
