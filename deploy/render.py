@@ -33,7 +33,7 @@ def rendered() -> str:
     kept = [
         line
         for line in stream.splitlines()
-        if not line.strip().startswith(("helm.sh/chart:", "app.kubernetes.io/managed-by:", "checksum/config:"))
+        if not line.strip().startswith(("helm.sh/chart:", "app.kubernetes.io/managed-by:", "checksum/settings:"))
     ]
     return "\n".join(kept).replace("      annotations:\n    spec:", "    spec:") + "\n"
 

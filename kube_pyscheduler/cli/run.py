@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from kube_pyscheduler.cli import feature_gates
 from kube_pyscheduler.cli.flags import REFUSED, WITHOUT_EFFECT
 from kube_pyscheduler.config.decode import Duration
 from kube_pyscheduler.config.errors import ConfigError
+from kube_pyscheduler.config.files import ConfigFiles
 from kube_pyscheduler.config.load import (
+    ReadFile,
     SchedulerConfig,
     default_config,
     load_config_file,
@@ -74,8 +77,10 @@ def run(given: Given) -> int:
 
 def to_options(given: Given) -> Options:
     """Raises ConfigError."""
+    files = ConfigFiles(partial(_config, given))
     return Options(
-        config=_config(given),
+        config=files.load(),
+        files=files if given["config"] or given["policy_config_file"] else None,
         master=given["master"],
         plain=Endpoint(given["address"], given["port"]),
         secure=Endpoint(given["bind_address"], given["secure_port"]),
@@ -101,7 +106,7 @@ def to_options(given: Given) -> Options:
     )
 
 
-def _config(given: Given) -> SchedulerConfig:
+def _config(given: Given, read: ReadFile) -> SchedulerConfig:
     """The file or the defaults, with the flags that count besides.
 
     Source: ApplyTo in cmd/kube-scheduler/app/options/options.go."""
@@ -110,12 +115,12 @@ def _config(given: Given) -> SchedulerConfig:
     if len(sources) > 1:
         raise click.ClickException(f"{' and '.join(sources)} cannot be used together")
     if given["config"]:
-        config = load_config_file(Path(given["config"]), given["scheduler_name"])
+        config = load_config_file(Path(given["config"]), given["scheduler_name"], read)
         # Only the kubeconfig can be left open by a file; upstream would take the pod's service account then.
         in_file = config.settings.client_connection.kubeconfig
         connection = {"kubeconfig": connection["kubeconfig"]} if not in_file and "kubeconfig" in connection else {}
     elif given["policy_config_file"]:
-        config = load_policy_file(Path(given["policy_config_file"]), given["scheduler_name"])
+        config = load_policy_file(Path(given["policy_config_file"]), given["scheduler_name"], read)
     elif given["algorithm_provider"]:
         config = provider_config(given["algorithm_provider"], given["scheduler_name"])
     else:

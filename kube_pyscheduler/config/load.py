@@ -5,8 +5,9 @@ Nothing is taken silently: unknown fields and duplicate keys are errors, as they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,13 @@ from kube_pyscheduler.config.validate import (
 )
 from kube_pyscheduler.config.validate_args import validate_args
 
+ReadFile = Callable[[Path], bytes]
+"""How files are read. Raises OSError."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileConfig:
-    """One profile, merged over the defaults.
+    """One profile, merged over the defaults. Equal to others that mean the same, wherever they stand.
 
     ``points``: enabled plugins by extension point as the document calls it, and under ``multiPoint``.
     ``args``: by plugin; structs of ``config.args``, or the plain value for plugins that are not ours.
@@ -53,7 +57,7 @@ class ProfileConfig:
     points: Mapping[str, PointPlugins]
     args: Mapping[str, Any]
     percentage_of_nodes_to_score: int = 0
-    path: str = "profiles[0]"
+    path: str = field(default="profiles[0]", compare=False)
     always_check_all_predicates: bool = False
     equal_scores: str = RANDOM
 
@@ -71,24 +75,29 @@ def default_config(scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
     return _resolve(KubeSchedulerConfiguration(API_VERSION, KIND), scheduler_name, Problems())
 
 
-def load_config_file(path: Path, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
+def load_config_file(
+    path: Path, scheduler_name: str = DEFAULT_NAME, read: ReadFile = Path.read_bytes
+) -> SchedulerConfig:
     """Raises ConfigError, also where the file cannot be read."""
-    return load_config(_text_of(path), scheduler_name)
+    return load_config(_text_of(path, read), scheduler_name, read)
 
 
-def load_config(text: str, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
+def load_config(text: str, scheduler_name: str = DEFAULT_NAME, read: ReadFile = Path.read_bytes) -> SchedulerConfig:
     """``text``: one KubeSchedulerConfiguration, of today or of the time of Policy files, or one Policy.
-    ``scheduler_name``: of the only profile where it names none itself. Raises ConfigError."""
+    ``scheduler_name``: of the only profile where it names none itself. ``read``: for files that it names. Raises
+    ConfigError."""
     document, problems = _document(text), Problems()
     if document.get("kind") == policy.KIND:
         return _resolve(_around(_read_policy(document, problems)), scheduler_name, problems)
-    return _resolve(_read_config(document, problems), scheduler_name, problems)
+    return _resolve(_read_config(document, read, problems), scheduler_name, problems)
 
 
-def load_policy_file(path: Path, scheduler_name: str = DEFAULT_NAME) -> SchedulerConfig:
+def load_policy_file(
+    path: Path, scheduler_name: str = DEFAULT_NAME, read: ReadFile = Path.read_bytes
+) -> SchedulerConfig:
     """``path``: of a Policy. Raises ConfigError."""
     problems = Problems()
-    profile = _read_policy(_document(_text_of(path)), problems)
+    profile = _read_policy(_document(_text_of(path, read)), problems)
     return _resolve(_around(profile), scheduler_name, problems)
 
 
@@ -131,9 +140,9 @@ def with_equal_scores(config: SchedulerConfig, choice: str) -> SchedulerConfig:
     return SchedulerConfig(config.settings, profiles)
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path, read: ReadFile) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([Problem("", f"cannot read {path}: {error}")]) from error
 
@@ -148,9 +157,9 @@ def _document(text: str) -> Mapping[str, Any]:
     return document
 
 
-def _read_config(document: Mapping[str, Any], problems: Problems) -> KubeSchedulerConfiguration:
+def _read_config(document: Mapping[str, Any], read: ReadFile, problems: Problems) -> KubeSchedulerConfiguration:
     if document.get("kind") == KIND and document.get("apiVersion") in legacy.API_VERSIONS:
-        return legacy.read_legacy(document, _policy_in, problems)
+        return legacy.read_legacy(document, partial(_policy_in, read), problems)
     _check_header(document, problems)
     return decode_struct(KubeSchedulerConfiguration, document, "", problems)
 
@@ -164,10 +173,10 @@ def _read_policy(document: Mapping[str, Any], problems: Problems) -> KubeSchedul
     return policy.read_policy(document, problems)
 
 
-def _policy_in(path: str) -> KubeSchedulerProfile:
+def _policy_in(read: ReadFile, path: str) -> KubeSchedulerProfile:
     """The profile that the Policy in a file stands for. Raises ConfigError."""
     problems = Problems()
-    profile = _read_policy(_document(_text_of(Path(path))), problems)
+    profile = _read_policy(_document(_text_of(Path(path), read)), problems)
     problems.raise_if_any()
     return profile
 

@@ -5,7 +5,7 @@ Source: mergePlugins and mergePluginSet in pkg/scheduler/apis/config/v1/default_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -21,7 +21,7 @@ class PluginUse:
 
     name: str
     weight: int = 0
-    path: str = ""
+    path: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from kube_pyscheduler.daemon.debugger import Debugger
 from kube_pyscheduler.daemon.gauges import NEEDED_KINDS, LoopLag, Stages, make_health, pull_gauges
 from kube_pyscheduler.daemon.metrics import Metrics
 from kube_pyscheduler.daemon.options import Options
+from kube_pyscheduler.daemon.reloading import InForce, Reloader, configuration, log_problems
 from kube_pyscheduler.daemon.serving import Listener, ListenError, make_app
-from kube_pyscheduler.daemon.signals import call_on_debug_signal, stop_on_signals
+from kube_pyscheduler.daemon.signals import DEBUG_SIGNAL, RELOAD_SIGNAL, call_on, stop_on_signals
 from kube_pyscheduler.daemon.tls import RELOAD_SECONDS, CertificateError, ServingCertificate
 from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
 from kube_pyscheduler.daemon.wiring import (
@@ -38,7 +39,7 @@ from kube_pyscheduler.daemon.wiring import (
     PodEvents,
 )
 from kube_pyscheduler.framework.profile import Profile, build_profiles
-from kube_pyscheduler.framework.registry import RegistryError, with_third_party
+from kube_pyscheduler.framework.registry import Registry, RegistryError, with_third_party
 from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import RealClock
 from kube_pyscheduler.kit.tasks import Tasks
@@ -89,18 +90,20 @@ async def run(options: Options, stop: asyncio.Event) -> int:
     """The daemon, until ``stop`` is set. Returns the exit code."""
     log.info(0, "Starting kube-pyscheduler", version=VERSION, decides_as=DECIDES_AS)
     try:
-        profiles = build_profiles(options.config.profiles, with_third_party(IN_TREE))
+        registry = with_third_party(IN_TREE)
+        profiles = build_profiles(options.config.profiles, registry)
         async with AsyncExitStack() as stack:
             metrics = Metrics(options.disabled_metrics)
             sessions = await connect(options, metrics, stack)
-            daemon = Daemon(options, profiles, sessions, metrics)
+            daemon = Daemon(options, registry, profiles, sessions, metrics)
             stack.push_async_callback(daemon.close)
             await daemon.listen(stack)
-            stack.enter_context(call_on_debug_signal(daemon.debugger.on_signal))
+            stack.enter_context(call_on(DEBUG_SIGNAL, daemon.debugger.on_signal))
+            if daemon.reloader is not None:
+                stack.enter_context(call_on(RELOAD_SIGNAL, daemon.reloader.ask))
             return await daemon.run(stop)
     except ConfigError as error:
-        for problem in error.problems:
-            log.error("Invalid configuration", path=problem.path, problem=problem.message)
+        log_problems(error)
     except _START_ERRORS as error:
         log.error("Cannot start", problem=str(error))
     return 1
@@ -109,9 +112,18 @@ async def run(options: Options, stop: asyncio.Event) -> int:
 class Daemon:
     """All parts, put together but not running."""
 
-    def __init__(self, options: Options, profiles: dict[str, Profile], sessions: Sessions, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        options: Options,
+        registry: Registry,
+        profiles: dict[str, Profile],
+        sessions: Sessions,
+        metrics: Metrics,
+    ) -> None:
+        """``profiles``: those of ``options``, made of what is in ``registry``."""
         self._options = options
         self._settings = settings = options.config.settings
+        self._in_force = in_force = InForce(configuration(options.config, profiles))
         self._clock = clock = RealClock()
         self._stages = Stages()
         self._tasks = Tasks()
@@ -126,11 +138,14 @@ class Daemon:
         self._informers = Informers(
             client, optional=[kind for kind in KINDS if kind not in NEEDED_KINDS], observer=metrics
         )
-        self._scheduler = self._make_scheduler(client, profiles)
+        self._scheduler = self._make_scheduler(client)
         self.debugger = Debugger(self._scheduler, self._tasks)
+        self.reloader = (
+            Reloader(options.files, registry, in_force, self._scheduler, clock) if options.files is not None else None
+        )
         lag = LoopLag(clock)
         self._tasks.start(lag.watch(), name="event loop lag", forever=True)
-        pull_gauges(metrics, options.config, self._scheduler, self._elector, self._recorder, lag)
+        pull_gauges(metrics, in_force, self.reloader, self._scheduler, self._elector, self._recorder, lag)
 
     def _limiter(self) -> TokenBucket | None:
         connection = self._settings.client_connection
@@ -149,15 +164,16 @@ class Daemon:
             announce=LeaseEvents(self._recorder, first).announce,
         )
 
-    def _make_scheduler(self, client: Client, profiles: dict[str, Profile]) -> Scheduler:
+    def _make_scheduler(self, client: Client) -> Scheduler:
+        in_force = self._in_force
         seed = random.SystemRandom().getrandbits(32)
         log.info(1, "Ties between nodes are broken by chance", seed=seed)
         scheduler = Scheduler(
-            profiles,
+            in_force.now.profiles,
             Ports(
                 binder=ApiBinder(client),
                 patch_status=ApiStatus(client).send,
-                events=PodEvents(self._recorder, list(profiles)),
+                events=PodEvents(self._recorder, lambda: in_force.now.profiles),
                 observer=self._metrics,
                 pods=self._informers.of(POD).store,
                 objects=ApiObjects(client, self._informers),
@@ -190,9 +206,12 @@ class Daemon:
             reviews = ApiReviews(Client(self._sessions.token_reviews), Client(self._sessions.access_reviews))
             guard = DelegatingGuard(reviews.token, reviews.access, self._clock, options.guard)
             more = {"/debug/dump": self.debugger.show_dump, "/debug/compare": self.debugger.show_comparison}
-            app = make_app(health, self._metrics, guard=guard, config=lambda: render(options.config), more=more)
+            app = make_app(health, self._metrics, guard=guard, config=self._show_config, more=more)
             secure = options.secure
             await self._listen_on(Listener(app), secure.address, secure.port, certificate.context, stack)
+
+    def _show_config(self) -> dict[str, Any]:
+        return render(self._in_force.now.config)
 
     async def _listen_on(
         self, listener: Listener, address: str, port: int, tls: ssl.SSLContext | None, stack: AsyncExitStack
@@ -206,6 +225,8 @@ class Daemon:
     async def run(self, stop: asyncio.Event) -> int:
         """From the first list to the end. Returns the exit code."""
         self._recording.start(self._recorder.sweep_for_ever(), name="events")
+        if self.reloader is not None:
+            self._tasks.start(self.reloader.watch(), name="configuration", forever=True)
         starting = self._tasks.start(self._start(), name="start")
         broken = asyncio.ensure_future(self._tasks.crashed())
         asked = asyncio.ensure_future(stop.wait())
@@ -239,7 +260,7 @@ class Daemon:
             await self._informers.relist()
         self._scheduler.start()
         self._tasks.start(self._scheduler.crashed(), name="scheduler", forever=True)
-        log.info(1, "Scheduling", profiles=[profile.scheduler_name for profile in self._options.config.profiles])
+        log.info(1, "Scheduling", profiles=list(self._in_force.now.profiles))
 
     async def _sync(self) -> None:
         """Learn to know the cluster."""

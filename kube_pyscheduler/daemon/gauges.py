@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-import msgspec
-
-from kube_pyscheduler.config.load import SchedulerConfig
-from kube_pyscheduler.config.render import render
 from kube_pyscheduler.daemon.health import PING, Check, Health
 from kube_pyscheduler.daemon.metrics import Metrics
+from kube_pyscheduler.daemon.reloading import InForce, Reloader
+from kube_pyscheduler.daemon.series import Labels
 from kube_pyscheduler.daemon.version import DECIDES_AS, VERSION
 from kube_pyscheduler.informers.factory import Informers
 from kube_pyscheduler.kit.clock import Clock
@@ -80,7 +78,8 @@ def make_health(informers: Informers, elector: Elector | None, stages: Stages) -
 
 def pull_gauges(
     metrics: Metrics,
-    config: SchedulerConfig,
+    in_force: InForce,
+    reloader: Reloader | None,
     scheduler: Scheduler,
     elector: Elector | None,
     recorder: Recorder,
@@ -88,19 +87,26 @@ def pull_gauges(
 ) -> None:
     """Tell ``metrics`` where to look."""
     queue = scheduler.queue
-    lease = config.settings.leader_election.resource_name
-    digest = hashlib.sha256(msgspec.json.encode(render(config))).hexdigest()[:16]
-    metrics.pull("scheduler_pending_pods", lambda: {(name,): n for name, n in queue.pending()._asdict().items()})
+    lease = in_force.now.config.settings.leader_election.resource_name
+    metrics.pull("scheduler_pending_pods", lambda: _by_label(queue.pending()._asdict()))
     metrics.pull(
         "scheduler_unschedulable_pods",
         lambda: {(plugin, profile): n for (profile, plugin), n in queue.rejections.items() if n},
     )
-    metrics.pull("scheduler_inflight_events", lambda: {(name,): n for name, n in queue.in_flight.counts().items()})
-    metrics.pull("scheduler_cache_size", lambda: {(name,): n for name, n in scheduler.cache.counts().items()})
+    metrics.pull("scheduler_inflight_events", lambda: _by_label(queue.in_flight.counts()))
+    metrics.pull("scheduler_cache_size", lambda: _by_label(scheduler.cache.counts()))
     metrics.pull("scheduler_goroutines", lambda: {("binding",): len(scheduler.bindings)})
-    metrics.pull("scheduler_config_info", lambda: {(digest,): 1})
+    metrics.pull("scheduler_config_info", lambda: {(in_force.now.digest,): 1})
     metrics.pull("scheduler_build_info", lambda: {(VERSION, DECIDES_AS): 1})
     metrics.pull("scheduler_event_loop_lag_seconds", lambda: {(): lag.seconds})
-    metrics.pull("scheduler_events_total", lambda: {(name,): n for name, n in asdict(recorder.counts).items()})
+    metrics.pull("scheduler_events_total", lambda: _by_label(asdict(recorder.counts)))
+    if reloader is not None:
+        counts, times = reloader.counts, reloader.last_times
+        metrics.pull("scheduler_config_automatic_reloads_total", lambda: _by_label(counts))
+        metrics.pull("scheduler_config_automatic_reload_last_timestamp_seconds", lambda: _by_label(times))
     if elector is not None:
         metrics.pull("leader_election_master_status", lambda: {(lease,): int(elector.is_leader())})
+
+
+def _by_label(values: Mapping[str, float]) -> dict[Labels, float]:
+    return {(label,): value for label, value in values.items()}

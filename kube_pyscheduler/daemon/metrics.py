@@ -61,6 +61,14 @@ _PULLED: dict[str, tuple[tuple[str, ...], str]] = {
         ("hash",),
         "Always 1; the label identifies the configuration in force.",
     ),
+    "scheduler_config_automatic_reloads_total": (
+        ("status",),
+        "How often the configuration was read again, by whether it could be used.",
+    ),
+    "scheduler_config_automatic_reload_last_timestamp_seconds": (
+        ("status",),
+        "When that happened last, by whether it could be used.",
+    ),
     "scheduler_build_info": (
         ("version", "decides_as"),
         "Always 1; the labels say which version runs, and as which version of Kubernetes it decides.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from kube_pyscheduler.config.files import ConfigFiles
 from kube_pyscheduler.config.load import SchedulerConfig
 from kube_pyscheduler.daemon.authn import GuardOptions
 from kube_pyscheduler.daemon.tls import TlsOptions
@@ -30,10 +31,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``master``: address of the API server, instead of the kubeconfig's. ``authentication_kubeconfig`` and
+    """``files``: what ``config`` was loaded from, to be read again when they change; None where there are none.
+    ``master``: address of the API server, instead of the kubeconfig's. ``authentication_kubeconfig`` and
     ``authorization_kubeconfig``: for the reviews of those who read the secure port; "" is the scheduler's own way."""
 
     config: SchedulerConfig
+    files: ConfigFiles | None = None
     master: str = ""
     plain: Endpoint = Endpoint("127.0.0.1", PLAIN_PORT)
     secure: Endpoint = Endpoint("0.0.0.0", SECURE_PORT)

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT ask the daemon to stop, a second one ends it at once; SIGUSR2 asks what it knows."""
+"""SIGTERM and SIGINT ask the daemon to stop, a second one ends it at once; others call for something else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+DEBUG_SIGNAL = signal.SIGUSR2
+"""Asks what the daemon knows. Source: pkg/scheduler/backend/cache/debugger/signal.go."""
+
+RELOAD_SIGNAL = signal.SIGHUP
+"""Asks to read the configuration again."""
 
 EXIT_AT_ONCE = 1
 """Exit code after the second signal. Source: SetupSignalHandler in k8s.io/apiserver/pkg/server/signal.go."""
@@ -35,11 +41,11 @@ def stop_on_signals(exit_now: Callable[[int], None] = os._exit) -> Iterator[asyn
 
 
 @contextmanager
-def call_on_debug_signal(callback: Callable[[], None]) -> Iterator[None]:
-    """``callback`` is called at every SIGUSR2. Source: pkg/scheduler/backend/cache/debugger/signal.go."""
+def call_on(number: signal.Signals, callback: Callable[[], None]) -> Iterator[None]:
+    """``callback`` is called at every signal of this number."""
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGUSR2, callback)
+    loop.add_signal_handler(number, callback)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGUSR2)
+        loop.remove_signal_handler(number)

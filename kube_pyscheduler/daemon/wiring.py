@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -138,22 +138,22 @@ class ApiEvictor:
 
 
 class PodEvents:
-    """Implements EventSink. ``profiles``: our scheduler names. An Event says which of them speaks: the pod's own, or,
-    about a pod of somebody else that had to make room, the first."""
+    """Implements EventSink. ``profiles``: our scheduler names, as they are now. An Event says which of them speaks: the
+    pod's own, or, about a pod of somebody else that had to make room, the first."""
 
-    def __init__(self, recorder: Recorder, profiles: Sequence[str]) -> None:
+    def __init__(self, recorder: Recorder, profiles: Callable[[], Collection[str]]) -> None:
         self._recorder = recorder
         self._profiles = profiles
 
     def event(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
-        meta, name = pod.metadata, pod.spec.scheduler_name
+        meta, name, profiles = pod.metadata, pod.spec.scheduler_name, self._profiles()
         self._recorder.event(
             Reference("v1", "Pod", meta.namespace, meta.name, meta.uid, meta.resource_version),
             type_,
             reason,
             action,
             note,
-            controller=name if name in self._profiles else self._profiles[0],
+            controller=name if name in profiles else next(iter(profiles)),
             repeats=reason != "Scheduled",
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kube_pyscheduler.columns.node_table import NodeTable
 from kube_pyscheduler.columns.pod_info import PodInfo
-from kube_pyscheduler.engine.compiled import Compiler
+from kube_pyscheduler.engine.compiled import Compiler, is_node_scoped
 from kube_pyscheduler.engine.cycle import AttemptFailed, Cycle, wrap_plugin_error
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.nominated import NominatedPods
@@ -54,6 +54,11 @@ class Engine:
             plugins: tuple[Plugin, ...] = (*profile.filter, *profile.post_filter, *scorers)
             for plugin in dict.fromkeys(plugins):
                 plugin.prepare(self._context(AlwaysFirst()))
+
+    def keep(self, profiles: Iterable[Profile]) -> None:
+        """Forget what is known of all other profiles and of their plugins."""
+        self._compilers = {profile: self._compilers[profile] for profile in profiles if profile in self._compilers}
+        is_node_scoped.cache_clear()
 
     def cycle(self, profile: Profile, pod: PodInfo, rng: Rng | None = None) -> tuple[Cycle, int]:
         """The steps of one attempt, not yet taken, and how many rows were judged to prepare them. Without ``rng``

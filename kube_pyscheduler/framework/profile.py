@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kube_pyscheduler.config.errors import ConfigError, Problems
@@ -63,6 +63,7 @@ class Profile:
     ``percentage_of_nodes_to_score``: 0 is all.
     ``checks_all``: every filter judges every node, so that all reasons of a node are known.
     ``takes_turns``: of several best nodes one is taken after the other instead of any.
+    ``config`` and ``plugins``: what it was made of, all its plugins by name; None and empty where made otherwise.
     """
 
     name: str
@@ -83,12 +84,19 @@ class Profile:
     percentage_of_nodes_to_score: int = 0
     checks_all: bool = False
     takes_turns: bool = False
+    config: ProfileConfig | None = None
+    plugins: Mapping[str, Plugin] = field(default_factory=dict)
 
 
-def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
-    """Makes the plugins and lists them by extension point. Raises ConfigError with all that is wrong."""
+def build_profile(config: ProfileConfig, registry: Registry, before: Profile | None = None) -> Profile:
+    """Makes the plugins and lists them by extension point. Raises ConfigError with all that is wrong.
+
+    ``before``: the profile of this name so far. Plugins whose arguments are the same are taken from it, with what they
+    know; so is all of it, where it means the same."""
+    if before is not None and before.config == config:
+        return before
     problems = Problems()
-    plugins = _make_plugins(config, registry, problems)
+    plugins = _make_plugins(config, registry, _same_plugins(before, config), problems)
     problems.raise_if_any()
     points = {
         point: _expand(point, config.points[point], config.points["multiPoint"].enabled, plugins, problems)
@@ -124,16 +132,20 @@ def build_profile(config: ProfileConfig, registry: Registry) -> Profile:
         percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
         checks_all=config.always_check_all_predicates,
         takes_turns=config.equal_scores == ROUND_ROBIN,
+        config=config,
+        plugins=plugins,
     )
 
 
-def build_profiles(configs: Iterable[ProfileConfig], registry: Registry) -> dict[str, Profile]:
-    """By scheduler name. Raises ConfigError, with the problems of all profiles."""
+def build_profiles(
+    configs: Iterable[ProfileConfig], registry: Registry, before: Mapping[str, Profile] | None = None
+) -> dict[str, Profile]:
+    """By scheduler name; ``before``: the profiles so far. Raises ConfigError, with the problems of all profiles."""
     problems = Problems()
     profiles: dict[str, Profile] = {}
     for config in configs:
         try:
-            profile = build_profile(config, registry)
+            profile = build_profile(config, registry, (before or {}).get(config.scheduler_name))
         except ConfigError as error:
             problems.found.extend(error.problems)
             continue
@@ -145,8 +157,18 @@ def build_profiles(configs: Iterable[ProfileConfig], registry: Registry) -> dict
     return profiles
 
 
-def _make_plugins(config: ProfileConfig, registry: Registry, problems: Problems) -> dict[str, Plugin]:
-    """One instance of every plugin that is enabled somewhere."""
+def _same_plugins(before: Profile | None, config: ProfileConfig) -> Mapping[str, Plugin]:
+    """The plugins of ``before`` that ``config`` gives the same arguments."""
+    if before is None or before.config is None:
+        return {}
+    known = before.config.args
+    return {name: plugin for name, plugin in before.plugins.items() if known.get(name) == config.args.get(name)}
+
+
+def _make_plugins(
+    config: ProfileConfig, registry: Registry, made: Mapping[str, Plugin], problems: Problems
+) -> dict[str, Plugin]:
+    """One instance of every plugin that is enabled somewhere; those in ``made`` are there already."""
     plugins: dict[str, Plugin] = {}
     failed: set[str] = set()
     for point, point_plugins in config.points.items():
@@ -158,8 +180,8 @@ def _make_plugins(config: ProfileConfig, registry: Registry, problems: Problems)
                 problems.add(use.path or f"{config.path}.plugins.{point}", f'plugin "{use.name}" is not registered')
                 continue
             try:
-                plugins[use.name] = factory(config.args.get(use.name))
-            except (ValueError, TypeError) as error:
+                plugins[use.name] = made.get(use.name) or factory(config.args.get(use.name))
+            except Exception as error:
                 failed.add(use.name)
                 problems.add(f"{config.path}.pluginConfig", f'initializing plugin "{use.name}": {error}')
     return plugins

@@ -137,7 +137,7 @@ class Audit:
         if latest is not None and not latest.is_terminal:
             if latest.spec.node_name:
                 self._cache.set_pod(latest)
-            else:
+            elif latest.spec.scheduler_name in self._profiles:
                 self._queue.add(latest, now)
 
     async def compare(self) -> list[Difference]:

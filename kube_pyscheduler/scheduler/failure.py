@@ -5,6 +5,7 @@ Source: handleSchedulingFailure in pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from kube_pyscheduler.columns.pod_info import PodInfo
@@ -52,13 +53,16 @@ class FailureHandler:
         events: EventSink,
         observer: Observer,
         clock: Clock,
+        profiles: Container[str],
     ) -> None:
+        """``profiles``: names of those that there are; may change."""
         self._queue = queue
         self._pods = pods
         self._status = status
         self._events = events
         self._observer = observer
         self._clock = clock
+        self._profiles = profiles
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """The pod goes back to the queue, if it still exists and waits for a node; else nothing is said of it."""
@@ -85,12 +89,19 @@ class FailureHandler:
         )
 
     def requeue(self, queued: QueuedPod, nominated: str | None = "", diagnosis: Diagnosis | None = None) -> bool:
-        """Back into the queue in its latest version, or, if it needs no node any more, out of flight: then False."""
+        """Back into the queue in its latest version, or, if it needs no node any more, or none of us is to find it one
+        any more, out of flight: then False."""
         uid = queued.uid
         queued.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins) if diagnosis else NOBODY
         queued.pending_plugins = frozenset(diagnosis.pending_plugins) if diagnosis else NOBODY
         latest = self._pods.get(queued.pod_info.key)
-        if latest is None or latest.metadata.uid != uid or latest.spec.node_name or _is_ending(latest):
+        if (
+            latest is None
+            or latest.metadata.uid != uid
+            or latest.spec.node_name
+            or _is_ending(latest)
+            or queued.profile not in self._profiles
+        ):
             self._queue.done(uid)
             self._status.forget(uid)
             log.info(2, "Pod needs no node any more; not queued again", pod=queued.pod_info.key, uid=uid)

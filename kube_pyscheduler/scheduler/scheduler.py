@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.engine.decision import Decision
 from kube_pyscheduler.engine.engine import Engine
 from kube_pyscheduler.framework.handle import Work
-from kube_pyscheduler.framework.interfaces import Preempting
+from kube_pyscheduler.framework.interfaces import Preempting, Refreshing
 from kube_pyscheduler.framework.profile import Profile
 from kube_pyscheduler.kit.clock import Clock, RealClock
 from kube_pyscheduler.kit.rng import Rng
@@ -99,7 +99,7 @@ class Scheduler:
         self._clock = clock = clock or RealClock()
         self._sleep = sleep
         self._tasks = Tasks()
-        self._refreshers: list[asyncio.Task[NoReturn]] = []
+        self._refreshers: dict[Refreshing, asyncio.Task[NoReturn]] = {}
         self._is_started = False
         self.cache = Cache()
         self.queue = PriorityQueue(
@@ -114,7 +114,9 @@ class Scheduler:
         )
         self.waiting = WaitingPods()
         self.status = StatusDispatcher(ports.patch_status, self._tasks, clock, sleep=sleep)
-        failures = FailureHandler(self.queue, ports.pods, self.status, ports.events, ports.observer, clock)
+        failures = FailureHandler(
+            self.queue, ports.pods, self.status, ports.events, ports.observer, clock, self._profiles
+        )
         self.bindings = BindingCycles(
             cache=self.cache,
             queue=self.queue,
@@ -149,8 +151,8 @@ class Scheduler:
             clock,
         )
         self._cycle_observer = CycleObserver(ports.observer, clock)
-        self._engine = self._new_engine()
-        self._introduce_preemption(profiles)
+        self._engine = Engine(self.cache.table, self.cache.listers, self._handle, self._cycle_observer)
+        self._introduce_preemption(profiles.values())
         self.loop = SchedulingLoop(
             profiles=self._profiles,
             queue=self.queue,
@@ -200,16 +202,37 @@ class Scheduler:
         ``new`` is None for a deleted one."""
         self._handlers.handle(kind, old, new)
 
+    def prepare(self, profiles: Iterable[Profile]) -> None:
+        """Let the plugins of profiles that ``reload`` is to bring build what takes long. Raises what they raise."""
+        if self._is_started:
+            self._engine.prepare(profiles)
+
     def reload(self, profiles: Mapping[str, Profile]) -> None:
-        """Decide with other plugins from now on. Pods in flight finish with those they started with."""
+        """Decide with other profiles from now on; one that is there already goes on undisturbed. Pods in flight finish
+        with the plugins they started with."""
+        new = profiles.keys() - self._profiles.keys()
+        self._introduce_preemption(profiles.values())
+        self._let_go(profiles)
         self._profiles.clear()
         self._profiles.update(profiles)
-        self._engine = self._new_engine()
-        self._introduce_preemption(profiles)
+        self._engine.keep(profiles.values())
         self.queue.reload(profiles, self._clock.monotonic())
+        for pod in self._ports.pods:
+            if pod.spec.scheduler_name in new and not pod.spec.node_name:
+                self._handlers.pod(None, pod)
         if self._is_started:
-            self._engine.prepare(profiles.values())
             self._start_refreshers()
+
+    def set_backoff(self, initial: float, maximum: float) -> None:
+        """Seconds, see ``PriorityQueue``; for pods that fail from now on."""
+        self.queue.set_backoff(initial, maximum)
+
+    def _let_go(self, profiles: Container[str]) -> None:
+        """Pods that wait for a profile other than these are somebody else's."""
+        for queued in list(self.queue):
+            if queued.profile not in profiles:
+                self.queue.delete(queued.pod, self._clock.monotonic())
+                self.status.forget(queued.uid)
 
     def dump(self) -> Iterator[str]:
         """Nodes with their pods, the queue, and the pods on their way, a line each, for people."""
@@ -218,11 +241,8 @@ class Scheduler:
         yield f"Binding: {len(self.bindings)} pods, {len(self.waiting)} of them held by Permit"
         yield f"Status patches to send: {len(self.status)}"
 
-    def _new_engine(self) -> Engine:
-        return Engine(self.cache.table, self.cache.listers, self._handle, self._cycle_observer)
-
-    def _introduce_preemption(self, profiles: Mapping[str, Profile]) -> None:
-        for profile in profiles.values():
+    def _introduce_preemption(self, profiles: Iterable[Profile]) -> None:
+        for profile in profiles:
             for plugin in (*profile.post_filter, *profile.pre_enqueue):
                 if isinstance(plugin, Preempting):
                     plugin.preemptions = self.preemption
@@ -258,18 +278,20 @@ class Scheduler:
 
     async def abort(self) -> None:
         """End everything at once: nothing is sent any more when this returns."""
+        self._is_started = False
         self.loop.stop()
         await self._tasks.close()
 
     def _start_refreshers(self) -> None:
-        for task in self._refreshers:
-            task.cancel()
+        """One for every plugin that wants it, none for others."""
+        wanted = dict.fromkeys(plugin for profile in self._profiles.values() for plugin in profile.refreshing)
+        for plugin in [plugin for plugin in self._refreshers if plugin not in wanted]:
+            self._refreshers.pop(plugin).cancel()
         handle = self._outer_handle()
-        self._refreshers = [
-            self._tasks.start(refresh_forever(plugin, handle, self._sleep), name=f"refresh {plugin.name}")
-            for profile in self._profiles.values()
-            for plugin in profile.refreshing
-        ]
+        for plugin in wanted:
+            if plugin not in self._refreshers:
+                refreshing = refresh_forever(plugin, handle, self._sleep)
+                self._refreshers[plugin] = self._tasks.start(refreshing, name=f"refresh {plugin.name}")
 
     def _outer_handle(self) -> BindHandle:
         ports = self._ports

@@ -19,13 +19,13 @@ WINDOW = 1.0
 class BackoffQueue:
     """Two heaps by expiration: pods that plugins refused, and pods whose attempt went wrong.
 
-    ``initial`` and ``maximum``: seconds; each further failure doubles the backoff. ``maximum`` 0 switches it off.
-    ``rank``: activeQ's order.
+    ``initial`` and ``maximum``: seconds; each further failure doubles the backoff. ``maximum`` 0 switches it off. Both
+    may be set anew; a backoff that has begun ends as planned. ``rank``: activeQ's order.
     """
 
     def __init__(self, initial: float, maximum: float, rank: Callable[[QueuedPod], Any]) -> None:
-        self._initial = initial
-        self._maximum = maximum
+        self.initial = initial
+        self.maximum = maximum
         self._rank = rank
         self._refused: KeyedHeap[str, QueuedPod] = KeyedHeap()
         self._failed: KeyedHeap[str, QueuedPod] = KeyedHeap()
@@ -79,10 +79,10 @@ class BackoffQueue:
 
     def _expiration(self, queued: QueuedPod) -> float:
         failures = queued.consecutive_errors or queued.unschedulable_count
-        if not failures or not self._maximum:
+        if not failures or not self.maximum:
             return -math.inf
         if queued.backoff_expiration is None:
-            duration = min(self._initial * 2.0 ** min(failures - 1, 60), self._maximum)
+            duration = min(self.initial * 2.0 ** min(failures - 1, 60), self.maximum)
             queued.backoff_expiration = _window(queued.timestamp + duration)
         return queued.backoff_expiration
 

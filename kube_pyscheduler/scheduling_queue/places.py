@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kube_pyscheduler.columns.pod_info import PodInfo
@@ -44,20 +44,27 @@ class Places:
         self.rejections: Counter[tuple[str, str]] = Counter()
         """Waiting pods by (profile, plugin that refused or gates them)."""
 
-    def configure(self, sort_key: SortKey, gates: Gates, hints: Hints) -> list[QueuedPod]:
-        """Work by these plugins from now on. Returns the pods that were unschedulable under those before; they are
-        nowhere until they are moved."""
+    def configure(
+        self, sort_key: SortKey, gates: Gates, hints: Hints, changed: Collection[str] = ()
+    ) -> list[QueuedPod]:
+        """Work by these plugins from now on. Returns the unschedulable pods of the profiles that have ``changed``; they
+        are nowhere until they are moved."""
         parked = list(self.unschedulable) if self.pods else []
         self._sort_key = sort_key
         self._gates = gates
         self.unschedulable = UnschedulablePods(hints)
+        freed = []
         for queued in parked:
-            queued.place = Place.NOWHERE
+            if queued.profile in changed:
+                queued.place = Place.NOWHERE
+                freed.append(queued)
+            else:
+                self.unschedulable.add(queued)
         for queued in list(self.active):
             self.active.push(queued.uid, self._rank(queued), queued)
         for queued in list(self.backoff):
             self.backoff.add(queued)
-        return parked
+        return freed
 
     # In and out
 

@@ -95,14 +95,17 @@ class PriorityQueue:
         self._window = -math.inf
         self._leftover_at = -math.inf
         self.nominator = Nominator()
+        self._profiles: dict[str, Profile] = {}
         self._configure(profiles)
 
     def _configure(self, profiles: Mapping[str, Profile]) -> list[QueuedPod]:
         """Returns the pods that have to be moved, see ``Places``."""
+        changed = {name for name, profile in profiles.items() if self._profiles.get(name) is not profile}
+        self._profiles = dict(profiles)
         sort_key = next(iter(profiles.values())).queue_sort.sort_key
         gates = Gates(profiles, self._listers, self._observer, self._timer)
         self._hints = Hints(profiles.values(), self._listers, self._observer, self._timer)
-        return self._places.configure(sort_key, gates, self._hints)
+        return self._places.configure(sort_key, gates, self._hints, changed)
 
     # What waits
 
@@ -347,10 +350,16 @@ class PriorityQueue:
         return len(batch) == LEFTOVER_BATCH
 
     def reload(self, profiles: Mapping[str, Profile], now: float) -> None:
-        """Other plugins from now on: every refused pod is tried again, every gated one asked again."""
+        """Other plugins from now on. In profiles that are others than before every refused pod is tried again, every
+        gated one asked again. No pod of a profile that is gone may be here any more."""
         for queued in self._configure(profiles):
             self._places.requeue(queued, Strategy.AFTER_BACKOFF, EVENT_RELOAD, now)
         self._in_flight.record(EVENT_RELOAD, None, None)
+
+    def set_backoff(self, initial: float, maximum: float) -> None:
+        """How long pods back off that fail from now on, see ``BackoffQueue``."""
+        self._places.backoff.initial = initial
+        self._places.backoff.maximum = maximum
 
     # Inside
 

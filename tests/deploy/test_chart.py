@@ -78,6 +78,15 @@ def test_the_configuration_it_writes_loads(values: dict[str, Any] | None) -> Non
     assert set(profiles) == expected
 
 
+def test_only_settings_that_are_not_read_again_restart_the_pods() -> None:
+    def template(**values: Any) -> Any:
+        return objects(values)["Deployment"][0]["spec"]["template"]
+
+    assert template(schedulerName="other", profiles=[{"schedulerName": "a"}]) == template()
+    assert template(leaderElection={"leaseDuration": "20s"}) != template()
+    assert template(clientConnection={"qps": 7}) != template()
+
+
 def test_probes_ask_the_https_port_and_the_pod_runs_without_privileges() -> None:
     template = objects()["Deployment"][0]["spec"]["template"]["spec"]
     container = template["containers"][0]

@@ -101,11 +101,12 @@ class Daemon:
     async def _run(self) -> int:
         options = self._options()
         self.ledger = Ledger(self._world.log)
-        profiles = build_profiles(options.config.profiles, {**IN_TREE, Ledger.name: lambda _args: self.ledger})
+        registry = {**IN_TREE, Ledger.name: lambda _args: self.ledger}
+        profiles = build_profiles(options.config.profiles, registry)
         async with AsyncExitStack() as stack:
             metrics = Metrics()
             sessions = await connect(options, metrics, stack)
-            self._daemon = app.Daemon(options, profiles, sessions, metrics)
+            self._daemon = app.Daemon(options, registry, profiles, sessions, metrics)
             stack.push_async_callback(self._daemon.close)
             return await self._daemon.run(self._stop)
 

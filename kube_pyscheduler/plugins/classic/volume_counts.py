@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -88,6 +89,27 @@ class VolumeCountKernel(FilterKernel):
         return len((disks - {None}) | self._wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class _AttachedOf:
+    """What is attached to a table for all plugins of one kind, whenever they come and go."""
+
+    kind: DiskKind
+
+    def __call__(self, table: NodeTable) -> AttachedDisks:
+        return AttachedDisks(table, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _LimitsOf:
+    """As above, by what replaces the usual limit."""
+
+    kind: DiskKind
+    usual: int | None
+
+    def __call__(self, table: NodeTable) -> NodeFacts[int]:
+        return NodeFacts(table, lambda node: self.kind.limit(node, self.usual))
+
+
 class _MaxVolumeCount(NodeFilter):
     kind: ClassVar[DiskKind]
 
@@ -119,21 +141,13 @@ class _MaxVolumeCount(NodeFilter):
 
     def _synced(self, ctx: CycleContext) -> tuple[AttachedDisks, NodeFacts[int], CSINodeColumn]:
         table = ctx.table
-        attached, limits = table.attached(self._attached), table.attached(self._limits)
+        attached = table.attached(_AttachedOf(self.kind))
+        limits = table.attached(_LimitsOf(self.kind, self._usual_limit))
         csi_nodes = table.attached(CSINodeColumn)
         attached.sync(ctx.listers)
         limits.sync()
         csi_nodes.sync(ctx.listers.csi_nodes)
         return attached, limits, csi_nodes
-
-    def _attached(self, table: NodeTable) -> AttachedDisks:
-        return AttachedDisks(table, self.kind)
-
-    def _limits(self, table: NodeTable) -> NodeFacts[int]:
-        return NodeFacts(table, self._limit)
-
-    def _limit(self, node: Node) -> int:
-        return self.kind.limit(node, self._usual_limit)
 
     def events(self) -> Sequence[EventRegistration]:
         return (
@@ -153,6 +167,9 @@ class _MaxVolumeCount(NodeFilter):
 
     def _takes_more(self, pod: Pod, old: Node, new: Node, view: Listers) -> QueueingHint:
         return queue_if(self._limit(new) > self._limit(old))
+
+    def _limit(self, node: Node) -> int:
+        return self.kind.limit(node, self._usual_limit)
 
     def _pod_gone(self, pod: Pod, old: Pod, new: Pod | None, view: Listers) -> QueueingHint:
         was_placed = bool(old.spec.node_name or old.status.nominated_node_name)

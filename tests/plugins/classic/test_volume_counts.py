@@ -214,3 +214,13 @@ def test_a_pod_that_leaves_helps_if_it_had_such_a_volume() -> None:
     assert hint(waiting, make_pod("q", node="n", volumes=claim_volumes("c")), None, view).value == "Queue"
     assert hint(waiting, holder("MaxEBSVolumeCount", [1]), None, view).value == "QueueSkip"
     assert hint(waiting, holder("MaxCinderVolumeCount", [1], "n"), None, view).value == "QueueSkip"
+
+
+def test_plugins_that_come_and_go_leave_nothing_behind() -> None:
+    cluster = Cluster([make_node("n1")])
+    attached = []
+    for _ in range(2):
+        cluster.add_filter(MaxEBSVolumeCount({}))
+        cluster.engine.prepare([cluster.profile])
+        attached.append(len(cluster.cache.table._attached))
+    assert attached[0] == attached[1]

@@ -141,6 +141,23 @@ def test_with_a_file_leader_election_flags_count_and_deprecated_ones_do_not(tmp_
     assert made.profiles[0].scheduler_name == "of-the-file"
 
 
+def test_a_file_is_read_again_with_the_same_flags(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    write(file, "leaderElection: {resourceName: first}\n")
+    made = options(f"--config={file}", "--leader-elect=false", "--kubeconfig=/of/the/flag", "--scheduler-name=mine")
+    assert made.files is not None
+    assert not made.files.have_changed()
+    write(file, "leaderElection: {resourceName: second}\nparallelism: 3\n")
+    assert made.files.have_changed()
+    again = made.files.load()
+    assert again.settings.leader_election.resource_name == "second"
+    assert not again.settings.leader_election.leader_elect
+    assert again.settings.client_connection.kubeconfig == "/of/the/flag"
+    assert again.settings.parallelism == 3
+    assert again.profiles == made.config.profiles
+    assert options("--algorithm-provider=DefaultProvider").files is None
+
+
 def test_flags_fill_in_the_kubeconfig_and_the_name_that_a_file_leaves_open(tmp_path: Path) -> None:
     file = write(tmp_path / "config.yaml", "clientConnection: {qps: 7}\n")
     made = options(f"--config={file}", "--kubeconfig=/of/the/flag", "--kube-api-qps=9", "--scheduler-name=mine").config

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import re
 import signal
@@ -14,8 +15,9 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from kube_pyscheduler.config.load import load_config
-from kube_pyscheduler.daemon import app
+from kube_pyscheduler.config.files import ConfigFiles
+from kube_pyscheduler.config.load import load_config, load_config_file
+from kube_pyscheduler.daemon import app, reloading
 from kube_pyscheduler.daemon.options import Endpoint, Options
 from kube_pyscheduler.devserver.kubeconfig import write_kubeconfig
 from kube_pyscheduler.devserver.options import DeleteOptions
@@ -157,37 +159,77 @@ async def test_health_tells_that_the_api_server_is_gone() -> None:
             assert (await get(opts.plain.port, "/livez"))[0] == 200
 
 
+def secure_session(port: int) -> aiohttp.ClientSession:
+    """Asks the secure port, whoever that is."""
+    insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    insecure.check_hostname = False
+    insecure.verify_mode = ssl.CERT_NONE
+    return aiohttp.ClientSession(f"https://127.0.0.1:{port}", connector=aiohttp.TCPConnector(ssl=insecure))
+
+
+async def test_a_hangup_signal_has_the_configuration_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(reloading, "LOOK_SECONDS", None)
+    file, port, secure_port = tmp_path / "config.yaml", free_port(), free_port()
+    file.write_text(HEADER)
+    async with cluster() as api:
+        given = options(api, plain=Endpoint("127.0.0.1", port), secure=Endpoint("127.0.0.1", secure_port))
+        files = ConfigFiles(lambda read: load_config_file(file, read=read))
+        opts = dataclasses.replace(given, files=files, config=files.load())
+
+        async def shows(*lines: str) -> bool:
+            text = (await get(port, "/metrics"))[1]
+            return all(f"scheduler_config_{line}" in text for line in lines)
+
+        async with running(opts) as (_, daemon):
+            await eventually(lambda: shows("info{", 'automatic_reloads_total{status="success"} 0.0'))
+            first = re.findall(r"scheduler_config_info\{.*\}", (await get(port, "/metrics"))[1])
+            file.write_text(f"{HEADER}profiles: [{{schedulerName: other}}]\nleaderElection: {{leaderElect: false}}\n")
+            os.kill(os.getpid(), signal.SIGHUP)
+            await eventually(lambda: shows('automatic_reloads_total{status="success"} 1.0'))
+            assert not await shows(first[0].removeprefix("scheduler_config_"))
+            assert await shows('automatic_reload_last_timestamp_seconds{status="success"}')
+            headers = {"Authorization": f"Bearer {api.server.token}"}
+            async with secure_session(secure_port) as session, session.get("/configz", headers=headers) as response:
+                shown = (await response.json())["componentconfig"]
+            assert [profile["schedulerName"] for profile in shown["profiles"]] == ["other"]
+            assert shown["leaderElection"]["leaderElect"]
+            file.write_text("apiVersion: [")
+            os.kill(os.getpid(), signal.SIGHUP)
+            await eventually(lambda: shows('automatic_reloads_total{status="failure"} 1.0'))
+            assert not daemon.done()
+    assert any(line.startswith("Settings that changed need a restart") for line in logged(caplog))
+    assert any(line.startswith("Cannot use the configuration") for line in logged(caplog))
+
+
 async def test_the_secure_port_asks_the_api_server() -> None:
     async with cluster() as api:
         port = free_port()
         opts = options(api, plain=OFF, secure=Endpoint("127.0.0.1", port))
-        async with running(opts):
-            insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            insecure.check_hostname = False
-            insecure.verify_mode = ssl.CERT_NONE
-            url = f"https://127.0.0.1:{port}"
-            async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(ssl=insecure)) as session:
+        async with running(opts), secure_session(port) as session:
 
-                async def ready() -> bool:
-                    try:
-                        async with session.get("/readyz") as response:
-                            return response.status == 200
-                    except aiohttp.ClientConnectorError:
-                        return False
+            async def ready() -> bool:
+                try:
+                    async with session.get("/readyz") as response:
+                        return response.status == 200
+                except aiohttp.ClientConnectorError:
+                    return False
 
-                await eventually(ready)
-                for path in ("/metrics", "/debug/dump", "/debug/compare"):
-                    async with session.get(path) as response:
-                        assert response.status == 401
-                headers = {"Authorization": f"Bearer {api.server.token}"}
-                for path, word in (
-                    ("/metrics", "scheduler_pending_pods"),
-                    ("/configz", "kubescheduler.config.k8s.io/v1"),
-                    ("/debug/dump", "Node node-00000 pods=0/110"),
-                    ("/debug/compare", "0 differences"),
-                ):
-                    async with session.get(path, headers=headers) as response:
-                        assert (response.status, word in await response.text()) == (200, True)
+            await eventually(ready)
+            for path in ("/metrics", "/debug/dump", "/debug/compare"):
+                async with session.get(path) as response:
+                    assert response.status == 401
+            headers = {"Authorization": f"Bearer {api.server.token}"}
+            for path, word in (
+                ("/metrics", "scheduler_pending_pods"),
+                ("/configz", "kubescheduler.config.k8s.io/v1"),
+                ("/debug/dump", "Node node-00000 pods=0/110"),
+                ("/debug/compare", "0 differences"),
+            ):
+                async with session.get(path, headers=headers) as response:
+                    assert (response.status, word in await response.text()) == (200, True)
 
 
 async def test_reviews_may_go_another_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

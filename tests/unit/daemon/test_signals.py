@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from kube_pyscheduler.daemon.signals import call_on_debug_signal, stop_on_signals
+from kube_pyscheduler.daemon.signals import DEBUG_SIGNAL, RELOAD_SIGNAL, call_on, stop_on_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -27,9 +27,10 @@ async def test_afterwards_signals_mean_what_they_meant_before() -> None:
     assert signal.getsignal(signal.SIGTERM) in (before, signal.SIG_DFL)
 
 
-async def test_the_debug_signal_calls_back_every_time() -> None:
+@pytest.mark.parametrize("number", [DEBUG_SIGNAL, RELOAD_SIGNAL])
+async def test_other_signals_call_back_every_time(number: signal.Signals) -> None:
     calls: asyncio.Queue[int] = asyncio.Queue()
-    with call_on_debug_signal(lambda: calls.put_nowait(1)):
+    with call_on(number, lambda: calls.put_nowait(1)):
         for _ in range(2):
-            os.kill(os.getpid(), signal.SIGUSR2)
+            os.kill(os.getpid(), number)
             await calls.get()

@@ -210,6 +210,52 @@ def test_arguments_a_plugin_refuses_are_a_configuration_error() -> None:
         build_profile(config, {**REGISTRY, "Theirs": refuse})
 
 
+def test_whatever_a_constructor_raises_is_a_configuration_error() -> None:
+    def broken(args: Any) -> Plugin:
+        raise KeyError("disk")
+
+    config = load_profile({"plugins": {"filter": enabled("Theirs")}})
+    with pytest.raises(ConfigError, match=r"""profiles\[0\].pluginConfig: initializing plugin "Theirs": 'disk'"""):
+        build_profile(config, {**REGISTRY, "Theirs": broken})
+
+
+def test_a_profile_that_means_the_same_is_taken_as_it_is() -> None:
+    before = build({"score": enabled("Everything"), "multiPoint": enabled("Everything")}, schedulerName="a")
+    same = load_config(
+        "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{schedulerName: b}, "
+        "{schedulerName: a, plugins: {score: {enabled: [{name: Everything}]}, multiPoint: {enabled: [{name: Everything}"
+        "]}}}]}"
+    )
+    after = build_profiles(same.profiles, REGISTRY, {"a": before})
+    assert after["a"] is before
+    assert list(after) == ["b", "a"]
+    assert after["b"].queue_sort is not before.queue_sort
+
+
+def test_of_a_profile_that_changed_the_plugins_with_the_same_arguments_stay() -> None:
+    def weighing(weight: int, **args: Any) -> Any:
+        given = {"plugins": {"multiPoint": enabled(f"Everything*{weight}")}}
+        return load_profile({**given, "pluginConfig": [{"name": "NodeAffinity", "args": args}]})
+
+    preferred = {"addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    before = build_profile(weighing(2), REGISTRY)
+    after = build_profile(weighing(3, **preferred), REGISTRY, before)
+    assert (scores(before)["Everything"], scores(after)["Everything"]) == (2, 3)
+    assert before.plugins.keys() == after.plugins.keys()
+    assert [name for name, plugin in after.plugins.items() if plugin is not before.plugins[name]] == ["NodeAffinity"]
+    gone = build_profile(load_profile({}), REGISTRY, after)
+    assert "Everything" not in gone.plugins
+
+
+def test_profiles_that_stay_and_those_that_come_must_sort_the_queue_alike() -> None:
+    def sorting(name: str) -> Any:
+        return load_profile({"schedulerName": name, "plugins": {"queueSort": enabled("AnotherSort", disabled=("*",))}})
+
+    kept = load_profile({"schedulerName": "a"})
+    with pytest.raises(ConfigError, match="must be the same for all profiles"):
+        build_profiles([kept, sorting("b")], REGISTRY, {"a": build_profile(kept, REGISTRY)})
+
+
 def test_events_matter_to_plugins_that_refuse_pods() -> None:
     registration = EventRegistration(ClusterEvent(Resource.NODE, Action.ADD))
     picky = stub("Picky", Filter)

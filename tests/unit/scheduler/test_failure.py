@@ -9,13 +9,15 @@ from kube_pyscheduler.framework.status import Code, Status, error, unschedulable
 from kube_pyscheduler.scheduler.failure import NOTE_LIMIT, Failure, FailureHandler, cut_note
 from kube_pyscheduler.scheduling_queue.queued_pod import Place, QueuedPod
 from tests.unit.scheduler.world import World
-from tests.unit.scheduling_queue.builders import START, changed, make_pod, relabelled
+from tests.unit.scheduling_queue.builders import SCHEDULER, START, changed, make_pod, relabelled
 
 
 @pytest.fixture
 def handler(world: World) -> FailureHandler:
     scheduler = world.scheduler
-    return FailureHandler(scheduler.queue, world.pods, scheduler.status, world.events, world.observer, world.clock)
+    return FailureHandler(
+        scheduler.queue, world.pods, scheduler.status, world.events, world.observer, world.clock, [SCHEDULER]
+    )
 
 
 def in_flight(world: World, **more: object) -> QueuedPod:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -13,6 +15,7 @@ from kube_pyscheduler.framework.interfaces import CycleContext, PostFilter, Post
 from kube_pyscheduler.framework.status import Status, unschedulable
 from kube_pyscheduler.kit.clock import FakeClock
 from kube_pyscheduler.kit.tasks import TaskCrashed
+from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from kube_pyscheduler.scheduler.audit import PAUSE
 from kube_pyscheduler.scheduler.handles import CycleHandle
 from kube_pyscheduler.scheduler.waiting_pods import WaitingPods
@@ -150,6 +153,83 @@ async def test_a_reload_swaps_the_plugins_and_their_refreshes(make_world: MakeWo
     held.allow("Hold")
     await world.settle()
     assert world.bound == {"new": "n1", "old": "n1"}
+
+
+async def test_a_reload_leaves_nothing_of_the_old_plugins(make_world: MakeWorld) -> None:
+    plugin = NodeResourcesFit()
+    gone = weakref.ref(plugin)
+    world = make_world(fitting_profile(filter=(plugin,)))
+    world.scheduler.start()
+    world.node()
+    world.apply(make_pod("placed"))
+    world.apply(make_pod("refused", cpu="9"))
+    await world.settle()
+    assert world.bound == {"placed": "n1"}
+    world.scheduler.reload({SCHEDULER: fitting_profile()})
+    await world.settle()
+    world.binder.is_free = lambda: True
+    del plugin
+    gc.collect()
+    assert gone() is None
+
+
+async def test_a_reload_lets_the_refreshes_of_plugins_that_stay_go_on(make_world: MakeWorld) -> None:
+    plugin = Looking()
+    world = make_world(fitting_profile(refreshing=(plugin,)))
+    world.scheduler.start()
+    await world.settle()
+    for _ in range(2):
+        world.scheduler.reload({SCHEDULER: fitting_profile(refreshing=(plugin,))})
+        await world.settle()
+    assert plugin.looks == 1
+
+
+async def test_pods_are_taken_up_and_let_go_with_their_profile(make_world: MakeWorld) -> None:
+    world = make_world(max_unschedulable=1e9)
+    world.node()
+    ours = world.apply(make_pod("ours", cpu="9"))
+    theirs = world.apply(make_pod("theirs", scheduler="other"))
+    world.apply(make_pod("placed", scheduler="other", node="n1", cpu="100m"))
+    await world.settle()
+    world.apply(make_pod("promised", cpu="9", nominated="n1"))
+    queue = world.scheduler.queue
+    assert (len(list(queue)), len(queue.nominator)) == (2, 1)
+    world.scheduler.reload({"other": fitting_profile(name="other")})
+    assert [queued.pod.name for queued in queue] == ["theirs"]
+    assert len(queue.nominator) == 0
+    assert not queue.rejections
+    await world.settle()
+    assert world.bound == {"theirs": "n1"}
+    # What is on its way is not taken up a second time.
+    world.scheduler.reload({SCHEDULER: fitting_profile(), "other": fitting_profile(name="other")})
+    assert sorted(queued.pod.name for queued in queue) == ["ours", "promised"]
+    assert len(queue.nominator) == 1
+    assert world.scheduler.cache.is_assumed(theirs.uid)
+    world.delete(ours)
+    assert ours.uid not in queue
+
+
+async def test_a_refusal_after_the_profile_has_gone_is_the_end_of_it(make_world: MakeWorld) -> None:
+    world = make_world(fitting_profile(permit=[HoldingPermit()]))
+    world.node()
+    pod = world.apply(make_pod())
+    await world.settle()
+    world.scheduler.reload({"other": fitting_profile(name="other")})
+    (held,) = world.scheduler.waiting.all()
+    held.reject("Hold", "no")
+    await world.settle()
+    assert pod.uid not in world.scheduler.queue
+    assert world.used() == 0
+    assert world.events.of("FailedScheduling") == []
+
+
+async def test_a_reload_after_the_end_starts_nothing(world: World) -> None:
+    world.scheduler.start()
+    await world.scheduler.stop()
+    plugin = Looking()
+    world.scheduler.reload({SCHEDULER: fitting_profile(refreshing=(plugin,))})
+    await world.settle()
+    assert plugin.looks == 0
 
 
 async def test_the_dump_tells_where_pods_are(make_world: MakeWorld) -> None:

@@ -610,6 +610,36 @@ def test_a_reload_tries_all_pods_again_with_the_new_plugins() -> None:
     ]
 
 
+def test_a_reload_leaves_the_pods_of_unchanged_profiles_alone() -> None:
+    gate, observer = Gate(), Incoming()
+    kept = make_profile(FIT, [gate], name="kept")
+    queue = PriorityQueue({"kept": kept, "other": make_profile(FIT, name="other")}, Listers(), observer=observer)
+    queue.add(make_pod("gated", scheduler="kept"), START)
+    gated = queue.get(make_pod("gated").uid)
+    assert gated is not None
+    gate.is_open = lambda pod: True
+    refused = park(queue, make_pod("refused", scheduler="kept"), "Fit")
+    other = park(queue, make_pod("other", scheduler="other"), "Fit")
+    asked, entered = gate.asked, dict(observer.entered)
+    queue.reload({"kept": kept, "other": make_profile({}, name="other")}, START)
+    waiting, woken = Place.UNSCHEDULABLE, Place.BACKOFF
+    assert (gated.place, refused.place, other.place) == (waiting, waiting, woken)
+    assert gate.asked == asked
+    assert observer.entered == {**entered, ("backoff", "ConfigurationReload"): 1}
+    # They are woken as before.
+    queue.move_all(NODE_ADD, None, None, START)
+    queue.move_all(POD_DELETE, make_pod("gone", node="n1"), None, START)
+    assert (gated.place, refused.place) == (Place.ACTIVE, woken)
+
+
+def test_a_new_backoff_holds_for_pods_that_fail_from_now_on() -> None:
+    queue = make_queue(FIT)
+    before = park(queue, make_pod("before"))
+    queue.set_backoff(5.0, 8.0)
+    after = park(queue, make_pod("after"))
+    assert (before.backoff_expiration, after.backoff_expiration) == (START + 1, START + 5)
+
+
 def test_the_dump_names_every_pod() -> None:
     queue = make_queue(FIT)
     park(queue, make_pod("refused", priority=1), "Fit")
