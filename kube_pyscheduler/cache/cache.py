@@ -45,9 +45,9 @@ class Cache:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.listers = Listers(self.table)
         self._pods: dict[str, PodEntry] = {}
-        self._assumed: set[str] = set()
+        self._assumed: dict[str, PodInfo] = {}
+        self.listers = Listers(self.table, self._assumed)
 
     # Nodes
 
@@ -84,13 +84,13 @@ class Cache:
         entry.info = info
         entry.assumed = False
         entry.deadline = None
-        self._assumed.discard(pod.uid)
+        self._assumed.pop(pod.uid, None)
 
     def remove_pod(self, uid: str) -> None:
         """The pod is gone, or uses nothing any more. Unknown uids are ignored."""
         entry = self._pods.pop(uid, None)
         if entry is not None:
-            self._assumed.discard(uid)
+            self._assumed.pop(uid, None)
             self.table.remove_pod(entry.info, entry.node)
 
     def assume(self, info: PodInfo, node: str) -> PodInfo:
@@ -106,7 +106,7 @@ class Cache:
         assumed = info.on_node(msgspec.structs.replace(pod, spec=spec))
         self.table.add_pod(assumed, node)
         self._pods[info.uid] = PodEntry(assumed, node, assumed=True)
-        self._assumed.add(info.uid)
+        self._assumed[info.uid] = assumed
         return assumed
 
     def finish_binding(self, uid: str, now: float) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from kube_pyscheduler.columns.node_table import NodeTable
+from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.objects.group import (
     Namespace,
     PodDisruptionBudget,
@@ -165,10 +166,12 @@ def _version(item: Object) -> int:
 
 
 class Listers:
-    """One lister a kind, and the table of ``nodes`` with their pods."""
+    """One lister a kind, and the table of ``nodes`` with their pods; no event has told yet of those that are
+    ``assumed``, by uid."""
 
-    def __init__(self, nodes: NodeTable | None = None) -> None:
+    def __init__(self, nodes: NodeTable | None = None, assumed: Mapping[str, PodInfo] | None = None) -> None:
         self.nodes = NodeTable() if nodes is None else nodes
+        self.assumed: Mapping[str, PodInfo] = {} if assumed is None else assumed
         self.namespaces: Lister[Namespace] = Lister()
         self.persistent_volumes: AssumingLister[PersistentVolume] = AssumingLister()
         self.persistent_volume_claims: AssumingLister[PersistentVolumeClaim] = AssumingLister()

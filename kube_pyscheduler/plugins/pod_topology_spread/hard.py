@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -74,15 +74,20 @@ class HardConstraint:
         refused[domain == NOWHERE] = NO_LABEL
         return refused
 
-    def relieved(self, row: int, delta: int, rows: slice) -> Mask | bool:
+    def relieved(self, row: int, delta: int, rows: slice, assumed: Collection[tuple[int, PodInfo]]) -> Mask | bool:
         """Which rows may be taken now and were not before ``row`` got ``delta`` matching pods more: those of its domain
-        where it got less, all where it got more and was the emptiest alone."""
+        where it got less, all where it got more and was the emptiest alone. Pods ``assumed`` on rows count already, but
+        it may have been them that raised the least count, and they are told of one by one."""
         if not delta or not self._eligible[row]:
             return False
         where = self.domain[row]
         if delta < 0:
             return np.asarray(self.domain[rows] == where)
-        return not self._minimum_is_zero and bool(self.counts[where] - delta < self._lowest[0])
+        surplus = self.counts[where] - delta - self._lowest[0]
+        if self._minimum_is_zero or surplus >= len(assumed):
+            return not self._minimum_is_zero and bool(surplus < 0)
+        untold = sum(self.value(info) for place, info in assumed if self.domain[place] == where)
+        return bool(surplus < untold)
 
     def value(self, info: PodInfo) -> int:
         """Whether another pod counts; terminating ones do here. Source: updateWithPod."""
@@ -111,12 +116,13 @@ class HardSpreadKernel(FilterKernel):
     def codes(self, table: NodeTable, rows: Rows) -> Codes:
         return _first([c.refusals()[c.domain[rows]] for c in self._constraints])
 
-    def is_relieved(self, table: NodeTable, row: int, deltas: Sequence[int]) -> bool:
+    def is_relieved(self, table: NodeTable, row: int, deltas: Sequence[int], assumed: Collection[PodInfo]) -> bool:
         """Whether some node is taken now that may not have been before ``row`` got so many more pods that match each
-        constraint."""
+        constraint. ``assumed``: pods that no event has told of yet."""
         rows = table.all_rows
+        places = [(table.row_of[info.pod.spec.node_name], info) for info in assumed]
         taken = table.alive[rows] & (self.codes(table, rows) == 0)
-        reliefs = [c.relieved(row, delta, rows) for c, delta in zip(self._constraints, deltas, strict=True)]
+        reliefs = [c.relieved(row, delta, rows, places) for c, delta in zip(self._constraints, deltas, strict=True)]
         return any(bool((taken & relief).any()) for relief in reliefs)
 
     def codes_if(self, table: NodeTable, rows: RowIndex, changes: RowChanges) -> Codes:

@@ -181,7 +181,7 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
         assert changed is not None
         row = view.nodes.row_of.get(changed.spec.node_name or changed.status.nominated_node_name)
         kernel = HardSpreadKernel(view.nodes, PodInfo(pod), constraints)
-        return queue_if(row is not None and kernel.is_relieved(view.nodes, row, deltas))
+        return queue_if(row is not None and kernel.is_relieved(view.nodes, row, deltas, view.assumed.values()))
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node | None, view: Listers) -> QueueingHint:
         """Source: isSchedulableAfterNodeChange. Upstream forgets node affinity, and wakes for every taint."""

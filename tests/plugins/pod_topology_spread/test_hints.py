@@ -13,6 +13,7 @@ from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects import kinds
 from kube_pyscheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.builders import make_info, make_node, make_pod
+from tests.clusters import Cluster
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -143,3 +144,18 @@ def test_pods_are_told_apart_by_what_the_hints_read() -> None:
     bare = make_pod("a")
     owned = make_pod("b", metadata={"ownerReferences": [owner]})
     assert len({fragment(pod) for pod in (PLAIN, HONORING, TWO, bare, owned)}) == 5
+
+
+def test_pods_that_were_assumed_together_raise_the_lowest_count_when_the_first_of_them_is_told() -> None:
+    cluster = Cluster([make_node("n1", labels={ZONE: "a"}), make_node("n2", labels={ZONE: "b"})])
+    cluster.cache.set_pod(other("web", "n2"))
+    (hint,) = [r.hint for r in PodTopologySpread().events() if r.event.resource == Resource.POD]
+    assert hint is not None
+    for name in ("first", "second"):
+        cluster.cache.assume(make_info(name, labels={"app": "web"}), "n1")
+    answers = []
+    for name in ("first", "second"):
+        told = make_pod(name, node="n1", labels={"app": "web"})
+        cluster.cache.set_pod(told)
+        answers.append(hint(PLAIN, None, told, cluster.cache.listers))
+    assert answers == [QueueingHint.QUEUE, QueueingHint.SKIP]
