@@ -137,16 +137,18 @@ class PodTopologySpread(PreFilter, NodeFilter, PreScore, NodeScore):
         )
 
     def _hint_fragment(self, pod: Pod) -> Hashable:
-        """Events of the waiting pod itself are judged for it alone, so its uid does not tell pods apart."""
+        """Events of the waiting pod itself are judged for it alone, so its uid does not tell pods apart; nor do labels
+        that differ from pod to pod, as numbers do that controllers give, where no constraint looks at them."""
+        labels = pod.metadata.labels
+        said: Hashable
         if pod.spec.topology_spread_constraints:
             own = own_hard(pod)
             if own.problem:
                 return pod.uid
-            said: Hashable = tuple([(c, rule_of(pod, c, ())) for c in own.constraints])
+            said = tuple([(c, rule_of(pod, c, ()), c.selector.matches(labels)) for c in own.constraints])
         else:
-            said = pod.metadata.controller()
-        labels = frozenset(pod.metadata.labels.items())
-        return pod.namespace, labels, said, pod.priority, pod.spec.preemption_policy
+            said = frozenset(labels.items()), pod.metadata.controller()
+        return pod.namespace, said, pod.priority, pod.spec.preemption_policy
 
     def _hard(self, pod: Pod, view: Listers) -> Constraints:
         own = own_hard(pod)

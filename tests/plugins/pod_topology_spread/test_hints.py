@@ -144,6 +144,12 @@ def test_pods_are_told_apart_by_what_the_hints_read() -> None:
     bare = make_pod("a")
     owned = make_pod("b", metadata={"ownerReferences": [owner]})
     assert len({fragment(pod) for pod in (PLAIN, HONORING, TWO, bare, owned)}) == 5
+    same = [constraint()]
+    numbered = [make_pod("n", labels={"app": "web", "index": n}, topologySpreadConstraints=same) for n in "01"]
+    assert {fragment(pod) for pod in numbered} == {fragment(PLAIN)}
+    stranger = make_pod("s", labels={"app": "db"}, topologySpreadConstraints=[constraint()])
+    assert fragment(stranger) != fragment(PLAIN)
+    assert fragment(make_pod("a", labels={"app": "web"})) != fragment(make_pod("a", labels={"app": "db"}))
 
 
 def test_pods_that_were_assumed_together_raise_the_lowest_count_when_the_first_of_them_is_told() -> None:
