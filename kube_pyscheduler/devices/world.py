@@ -67,7 +67,7 @@ class Devices:
 
     def fragment(self, claims: Sequence[DeviceClaim]) -> Fragment:
         """What is known of claims like these."""
-        key = tuple([_encode((claim.requests, claim.constraints)) for claim in claims])
+        key = _kind(claims)
         fragment = self._fragments.get(key)
         if fragment is None:
             assert self._listers is not None, "Devices.sync was not called"
@@ -78,3 +78,14 @@ class Devices:
         else:
             self._fragments.move_to_end(key)
         return fragment
+
+    def fragment_if_room(self, claims: Sequence[DeviceClaim]) -> Fragment | None:
+        """The same for those who ask about one kind after the other; None where another one had to be forgotten for it,
+        because they would forget each just before they ask again."""
+        is_full = len(self._fragments) >= KEEP
+        return None if is_full and _kind(claims) not in self._fragments else self.fragment(claims)
+
+
+def _kind(claims: Sequence[DeviceClaim]) -> Hashable:
+    """Equal for claims that ask for the same."""
+    return tuple([_encode((claim.requests, claim.constraints)) for claim in claims])

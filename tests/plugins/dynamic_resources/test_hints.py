@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kube_pyscheduler.devices import world as devices
 from kube_pyscheduler.framework.cluster_event import Action, QueueingHint, Resource
 from kube_pyscheduler.framework.interfaces import Plugin
 from kube_pyscheduler.objects.pod import Pod
@@ -16,6 +17,7 @@ from tests.builders import make_node
 from tests.plugins.dynamic_resources.world import (
     World,
     allocation,
+    ask,
     device,
     make_claim,
     make_class,
@@ -127,3 +129,14 @@ def test_nodes_where_devices_serve_a_resource(
     action = Action.ADD if old is None else Action.UPDATE_NODE_ALLOCATABLE
     new = make_node(allocatable=allocatable)
     assert queues(NodeResourcesFit(), Resource.NODE, action, WANTS, old, new, new, *classes) is wakes
+
+
+def test_more_kinds_of_claims_than_are_kept_are_left_to_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "KEEP", 1)
+    added = make_slice("s", [device("a")], node="n0")
+    claims = [make_claim(f"c{count}", ask(count=count)) for count in (2, 3)]
+    (hint,) = [r.hint for r in DynamicResources().events() if r.event.resource == Resource.RESOURCE_SLICE]
+    assert hint is not None
+    view = World(make_node("n0"), make_class(), added, *claims).cache.listers
+    answers = [hint(make_pod("p", name), None, added, view) for name in ("c2", "c3", "c2")]
+    assert answers == [QueueingHint.SKIP, QueueingHint.QUEUE, QueueingHint.SKIP]
