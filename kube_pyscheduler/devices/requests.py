@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kube_pyscheduler.cel.errors import CompileError, EvaluationError
@@ -141,6 +141,15 @@ class Plan:
     def scores(self) -> bool:
         """Whether nodes may differ in how good their devices are."""
         return any(request.has_alternatives for claim in self.claims for request in claim.requests)
+
+
+def class_names(claims: Iterable[DeviceClaim]) -> Iterator[str]:
+    """The classes of devices that claims ask for."""
+    for claim in claims:
+        for request in claim.requests:
+            for variant in (request.exactly, *request.first_available):
+                if variant is not None:
+                    yield variant.device_class_name
 
 
 def make_plan(claims: Sequence[DeviceClaim], classes: Classes) -> Plan:

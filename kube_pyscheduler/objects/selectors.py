@@ -199,6 +199,12 @@ class NodeSelector(Struct, frozen=True):
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         return any(term.matches(labels, name) for term in self.node_selector_terms)
 
+    def label_keys(self) -> frozenset[str]:
+        """The labels that it looks at."""
+        return frozenset(
+            [requirement.key for term in self.node_selector_terms for requirement in term.match_expressions]
+        )
+
 
 class PreferredSchedulingTerm(Struct, frozen=True):
     weight: Int32 = 0

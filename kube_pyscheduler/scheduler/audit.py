@@ -186,6 +186,9 @@ class Audit:
         found: list[Difference] = []
         for kind in COMPARED:
             found.extend(behind(kind, await self._truth.list(kind), self._truth.told(kind)))
+        # Each part takes a tenth of a second or two in a large cluster; others may have their turn in between.
+        await asyncio.sleep(0)
         found.extend(node_differences(self._truth.told("Node"), self._cache))
+        await asyncio.sleep(0)
         found.extend(pod_differences(self._truth.told("Pod"), self._cache, self._queue, self._profiles))
         return found

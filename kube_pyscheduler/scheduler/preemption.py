@@ -167,7 +167,9 @@ class Preemption:
 
     def _needs_room(self, preemptor: Pod) -> bool:
         latest = self._pods.get(preemptor.key)
-        return latest is not None and latest.uid == preemptor.uid and not latest.is_terminating
+        if latest is None or latest.uid != preemptor.uid:
+            return False
+        return not latest.is_terminating and not latest.spec.node_name
 
     def _is_gone(self, victim: Pod) -> bool:
         latest = self._pods.get(victim.key)

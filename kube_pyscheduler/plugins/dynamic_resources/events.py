@@ -7,14 +7,13 @@ of ``devices`` tell whether some node can serve the claims now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
 from kube_pyscheduler.columns.arrays import Rows
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.devices.classes import is_offered
 from kube_pyscheduler.devices.fragments import FITS, MAX_STEPS, TIMED_OUT
+from kube_pyscheduler.devices.requests import class_names
 from kube_pyscheduler.devices.search import Budget
 from kube_pyscheduler.devices.world import Devices
 from kube_pyscheduler.framework.cluster_event import (
@@ -29,7 +28,6 @@ from kube_pyscheduler.framework.listers import Listers
 from kube_pyscheduler.objects.node import Node
 from kube_pyscheduler.objects.pod import Pod
 from kube_pyscheduler.objects.resource import CLASS_PREFIX, DeviceClass, ResourceClaim, ResourceSlice
-from kube_pyscheduler.objects.selectors import NodeSelector
 from kube_pyscheduler.plugins.dynamic_resources.claims import NotReady, claims_of, mentions
 from kube_pyscheduler.plugins.dynamic_resources.extended import wanted_resources
 
@@ -40,15 +38,6 @@ def _claims(pod: Pod, view: Listers) -> list[ResourceClaim] | None:
         return claims_of(pod, view.resource_claims)
     except NotReady:
         return None
-
-
-def _class_names(claims: Sequence[ResourceClaim]) -> Iterator[str]:
-    """The classes of devices that the claims ask for."""
-    for claim in claims:
-        for request in claim.spec.devices.requests:
-            for variant in (request.exactly, *request.first_available):
-                if variant is not None:
-                    yield variant.device_class_name
 
 
 def _is_served(pod: Pod, view: Listers, rows: Rows | None = None) -> bool:
@@ -64,7 +53,8 @@ def _is_served(pod: Pod, view: Listers, rows: Rows | None = None) -> bool:
     lacking = [claim for claim in claims if claim.allocation is None]
     if not lacking and rows is None:
         return False
-    if any(view.device_classes.get(name) is None for name in _class_names(lacking)):
+    wanted = [claim.spec.devices for claim in lacking]
+    if any(view.device_classes.get(name) is None for name in class_names(wanted)):
         return False
     rows = table.all_rows if rows is None else rows
     served = table.alive[rows].copy()
@@ -78,7 +68,7 @@ def _is_served(pod: Pod, view: Listers, rows: Rows | None = None) -> bool:
     if lacking and served.any():
         devices = table.attached(Devices)
         devices.sync(view)
-        fragment = devices.fragment_if_room([claim.spec.devices for claim in lacking])
+        fragment = devices.expected_fragment(wanted)
         if fragment is None:
             return True
         fragment.sync(Budget(MAX_STEPS))
@@ -103,22 +93,11 @@ def _node_changed(pod: Pod, old: Node | None, new: Node, view: Listers) -> Queue
         return QueueingHint.QUEUE
     before, after = old.metadata.labels, new.metadata.labels
     keys = {key for key in (*before, *after) if before.get(key) != after.get(key)}
-    return queue_if(any(not keys.isdisjoint(_keys_of(selector)) for selector in _node_selectors(pod, view)))
-
-
-def _node_selectors(pod: Pod, view: Listers) -> Iterator[NodeSelector | None]:
-    """What decides which nodes see which devices."""
-    for claim in _claims(pod, view) or ():
-        yield claim.allocation.node_selector if claim.allocation is not None else None
-    for each in view.resource_slices:
-        yield each.spec.node_selector
-        if each.spec.per_device_node_selection:
-            yield from (device.node_selector for device in each.spec.devices)
-
-
-def _keys_of(selector: NodeSelector | None) -> set[str]:
-    terms = selector.node_selector_terms if selector is not None else ()
-    return {requirement.key for term in terms for requirement in term.match_expressions}
+    if not keys.isdisjoint(view.nodes.attached(Devices).node_labels(view)):
+        return QueueingHint.QUEUE
+    placed = [claim.allocation for claim in _claims(pod, view) or () if claim.allocation is not None]
+    selectors = [each.node_selector for each in placed if each.node_selector is not None]
+    return queue_if(any(not keys.isdisjoint(selector.label_keys()) for selector in selectors))
 
 
 def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None, view: Listers) -> QueueingHint:
@@ -157,8 +136,8 @@ def _class_changed(pod: Pod, old: DeviceClass | None, new: DeviceClass | None, v
     resources = wanted_resources(PodInfo(pod))
     if any(CLASS_PREFIX + each.name in resources or each.spec.extended_resource_name in resources for each in changed):
         return QueueingHint.QUEUE
-    claims = _claims(pod, view) or ()
-    return queue_if(new is not None and new.name in _class_names(claims) and _is_served(pod, view))
+    wanted = [claim.spec.devices for claim in _claims(pod, view) or ()]
+    return queue_if(new is not None and new.name in class_names(wanted) and _is_served(pod, view))
 
 
 def _slice_changed(pod: Pod, old: ResourceSlice | None, new: ResourceSlice | None, view: Listers) -> QueueingHint:

@@ -77,8 +77,7 @@ def one_label(selector: NodeSelector) -> tuple[str, frozenset[str]] | None:
 
 def label_keys(selector: NodeSelector | None) -> frozenset[str]:
     """The labels that the selector looks at."""
-    terms = selector.node_selector_terms if selector is not None else ()
-    return frozenset(requirement.key for term in terms for requirement in term.match_expressions)
+    return selector.label_keys() if selector is not None else frozenset()
 
 
 def allowed_nodes(terms: tuple[TopologySelectorTerm, ...]) -> NodeSelector | None:

@@ -15,6 +15,7 @@ from kube_pyscheduler.plugins.dynamic_resources.plugin import DynamicResources
 from kube_pyscheduler.plugins.node_resources.fit import NodeResourcesFit
 from tests.builders import make_node
 from tests.plugins.dynamic_resources.world import (
+    CLASS,
     World,
     allocation,
     ask,
@@ -140,3 +141,51 @@ def test_more_kinds_of_claims_than_are_kept_are_left_to_attempts(monkeypatch: py
     view = World(make_node("n0"), make_class(), added, *claims).cache.listers
     answers = [hint(make_pod("p", name), None, added, view) for name in ("c2", "c3", "c2")]
     assert answers == [QueueingHint.SKIP, QueueingHint.QUEUE, QueueingHint.SKIP]
+
+
+def test_beyond_some_kinds_of_claims_nothing_is_found_out_for_hints_until_classes_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(devices, "EXPECTED", 1)
+    added = make_slice("s", [device("a")], node="n0")
+    claims = [make_claim(f"c{count}", ask(count=count)) for count in (2, 3)]
+    (hint,) = [r.hint for r in DynamicResources().events() if r.event.resource == Resource.RESOURCE_SLICE]
+    assert hint is not None
+    world = World(make_node("n0"), make_class(), added, *claims)
+    view = world.cache.listers
+    two, three = make_pod("p", "c2"), make_pod("p", "c3")
+    assert [hint(pod, None, added, view) for pod in (two, three)] == [QueueingHint.SKIP, QueueingHint.QUEUE]
+    assert not world.fit(three), "an attempt finds it out"
+    assert [hint(pod, None, added, view) for pod in (two, three)] == [QueueingHint.SKIP, QueueingHint.SKIP]
+    world.put(make_class(CLASS, "true"))
+    assert [hint(pod, None, added, view) for pod in (three, two)] == [QueueingHint.SKIP, QueueingHint.QUEUE]
+
+
+def test_a_change_of_a_class_leaves_what_is_known_of_claims_for_others() -> None:
+    claims = [make_claim("c"), make_claim("d", ask(device_class="other"))]
+    slices = make_slice("s", [device("a")], node="n0")
+    world = World(make_node("n0"), make_class(), make_class("other"), slices, *claims)
+    everything = world.cache.table.attached(devices.Devices)
+    asked = [[claim.spec.devices] for claim in claims]
+
+    def fragments() -> list[devices.Fragment]:
+        everything.sync(world.cache.listers)
+        return [everything.fragment(claims) for claims in asked]
+
+    before = fragments()
+    world.put(make_class("other", "true"))
+    after = fragments()
+    assert (after[0] is before[0], after[1] is before[1]) == (True, False)
+
+
+def test_labels_that_choose_nodes_for_devices_are_followed_as_slices_come_and_go() -> None:
+    def selector(key: str) -> dict[str, Any]:
+        return {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]}
+
+    whole = make_slice("whole", [device("a")], nodeSelector=selector("rack"))
+    each = make_slice("each", [device("a", nodeSelector=selector("row"))], perDeviceNodeSelection=True)
+    world = World(make_node("n0"), whole, each)
+    everything = world.cache.table.attached(devices.Devices)
+    assert everything.node_labels(world.cache.listers) == {"rack", "row"}
+    world.cache.listers.resource_slices.remove(each)
+    assert everything.node_labels(world.cache.listers) == {"rack"}

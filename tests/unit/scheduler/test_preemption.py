@@ -94,6 +94,20 @@ async def test_the_preemptor_is_not_tried_while_evictions_run(make_world: MakeWo
     assert not world.scheduler.preemption.is_running(high.uid)
 
 
+async def test_nobody_else_is_evicted_for_a_preemptor_that_somebody_bound_meanwhile(make_world: MakeWorld) -> None:
+    world = preempting(make_world)
+    world.evictions.released.clear()
+    for name in ("a", "b"):
+        world.apply(make_pod(name, node="n1", cpu="2"))
+    world.apply(make_pod("high", cpu="3", priority=100))
+    await world.settle()
+    assert len(world.evictions.names) == 1, "the last one follows the others"
+    world.apply(make_pod("high", cpu="3", priority=100, node="n2", version="2"))
+    world.evictions.released.set()
+    await world.settle()
+    assert len(world.evictions.names) == 1
+
+
 async def test_the_last_victim_seen_to_go_ends_the_preemption(make_world: MakeWorld) -> None:
     world = preempting(make_world)
     world.evictions.released.clear()
