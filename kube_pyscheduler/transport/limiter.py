@@ -49,8 +49,8 @@ class TokenBucket:
             await self._sleep(delay)
 
 
-def limiter(qps: float, burst: int) -> TokenBucket | None:
+def limiter(qps: float, burst: int, *, clock: Clock | None = None) -> TokenBucket | None:
     """The limiter for configured values: 0 stands for the default, negative ``qps`` for no limit (None)."""
     if qps < 0:
         return None
-    return TokenBucket(qps or DEFAULT_QPS, burst or DEFAULT_BURST)
+    return TokenBucket(qps or DEFAULT_QPS, burst or DEFAULT_BURST, clock=clock)
