@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kube_pyscheduler.cache.cache import Cache
 from kube_pyscheduler.columns.pod_info import PodInfo
 from kube_pyscheduler.kit.clock import Clock
 from kube_pyscheduler.kit.tasks import Tasks
@@ -33,6 +34,7 @@ class Preemption:
         self,
         *,
         queue: PriorityQueue,
+        cache: Cache,
         pods: PodLister,
         evictor: Evictor,
         bindings: BindingCycles,
@@ -43,6 +45,7 @@ class Preemption:
         clock: Clock,
     ) -> None:
         self._queue = queue
+        self._cache = cache
         self._pods = pods
         self._evictor = evictor
         self._bindings = bindings
@@ -172,5 +175,6 @@ class Preemption:
         return not latest.is_terminating and not latest.spec.node_name
 
     def _is_gone(self, victim: Pod) -> bool:
-        latest = self._pods.get(victim.key)
-        return latest is None or latest.uid != victim.uid
+        """Whether decisions are made without the victim. What is merely known to be deleted may be chosen again: who
+        waits for its end is told of it in time."""
+        return self._cache.pod(victim.uid) is None

@@ -134,6 +134,7 @@ class Scheduler:
         )
         self.preemption = Preemption(
             queue=self.queue,
+            cache=self.cache,
             pods=ports.pods,
             evictor=ports.evictor,
             bindings=self.bindings,

@@ -124,6 +124,23 @@ async def test_the_last_victim_seen_to_go_ends_the_preemption(make_world: MakeWo
     await world.settle()
 
 
+async def test_a_victim_of_whose_end_decisions_know_nothing_yet_is_waited_for(make_world: MakeWorld) -> None:
+    world = preempting(make_world)
+    world.evictions.released.clear()
+    victim = world.apply(make_pod("v", node="n1", cpu="4"))
+    high = world.apply(make_pod("high", cpu="3", priority=100))
+    await world.settle()
+    # A new list does not have it any more, and its end has not been handed out.
+    del world.pods.by_key[victim.key]
+    world.evictions.released.set()
+    await world.settle()
+    assert world.queued(high).attempts == 1
+    world.pods.by_key[victim.key] = victim
+    world.delete(victim)
+    await world.settle()
+    assert world.bound == {"high": "n1"}
+
+
 async def test_a_failed_eviction_is_tried_again_after_a_backoff(make_world: MakeWorld) -> None:
     world = preempting(make_world)
     world.evictions.broken = {"a"}
