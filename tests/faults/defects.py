@@ -125,6 +125,11 @@ def no_updates_from_lists(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Writer, "replace", without_updates)
 
 
+def older_versions_taken(patch: pytest.MonkeyPatch) -> None:
+    """What arrives last counts, though it is older."""
+    patch.setattr("kube_pyscheduler.informers.store.is_older", lambda _version, _than: False)
+
+
 def expired_versions_watched(patch: pytest.MonkeyPatch) -> None:
     """A version that the server has forgotten is asked for again and again."""
     after = reflector._after
@@ -213,6 +218,7 @@ DEFECTS: dict[str, Plant] = {
         assumed_for_ever,
         no_deletions_from_lists,
         no_updates_from_lists,
+        older_versions_taken,
         expired_versions_watched,
         in_flight_events_lost,
         deletions_wake_nobody,
